@@ -1,0 +1,59 @@
+//! Reading objects from the API server. Polling with kubectl would cost a process for each look, so waits use this client;
+//! what a user types is typed with kubectl (see `case.rs`).
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+/// A client and the runtime that drives it, shared by all cases.
+pub struct Api {
+    runtime: tokio::runtime::Runtime,
+    client: kube::Client,
+}
+
+/// The one client of this process, made at its first use.
+pub fn api() -> &'static Api {
+    static API: OnceLock<Api> = OnceLock::new();
+    API.get_or_init(|| Api::connect(&super::cluster::cluster().kubeconfig()))
+}
+
+impl Api {
+    fn connect(kubeconfig: &std::path::Path) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let client = runtime.block_on(async {
+            let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("the cluster's kubeconfig");
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+                .await
+                .expect("a configuration");
+            kube::Client::try_from(config).expect("a client")
+        });
+        Self { runtime, client }
+    }
+
+    /// The object or list at a path, or nothing where there is none (or while the API server is away).
+    pub fn get(&self, path: &str) -> Option<Value> {
+        let request = http::Request::get(path).body(Vec::new()).expect("a request");
+        self.runtime.block_on(self.client.request::<Value>(request)).ok()
+    }
+
+    /// The text at a path: logs, metrics, health.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let request = http::Request::get(path).body(Vec::new()).expect("a request");
+        self.runtime.block_on(self.client.request_text(request)).ok()
+    }
+
+    /// The items of the list at a path; empty where it cannot be read.
+    pub fn items(&self, path: &str) -> Vec<Value> {
+        match self.get(path) {
+            Some(mut list) => match list["items"].take() {
+                Value::Array(items) => items,
+                _other => Vec::new(),
+            },
+            None => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+# etcd, kube-apiserver, kube-controller-manager and kube-scheduler as plain processes on 127.0.0.1. Sourced.
+# shellcheck shell=bash disable=SC2154
+
+# Gates that a case asks for, e.g. CSIVolumeHealth=true; both the API server and the kubelets get them.
+feature_gates=${FEATURE_GATES:-}
+
+start_etcd() {
+  start_process etcd "$parts_dir/etcd" --data-dir "$state_dir/etcd" --unsafe-no-fsync --log-level warn \
+    --listen-client-urls "http://127.0.0.1:$etcd_port" --advertise-client-urls "http://127.0.0.1:$etcd_port" \
+    --listen-peer-urls "http://127.0.0.1:$etcd_peer_port" --initial-advertise-peer-urls "http://127.0.0.1:$etcd_peer_port" \
+    --initial-cluster "default=http://127.0.0.1:$etcd_peer_port"
+}
+
+start_apiserver() {
+  local pki=$state_dir/pki
+  start_process kube-apiserver "$parts_dir/kube-apiserver" \
+    --etcd-servers "http://127.0.0.1:$etcd_port" --bind-address 127.0.0.1 --secure-port "$api_port" \
+    --endpoint-reconciler-type none --service-cluster-ip-range 10.96.0.0/24 --allow-privileged \
+    --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction \
+    --client-ca-file "$pki/ca.crt" --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
+    --kubelet-client-certificate "$pki/kubelet-client.crt" --kubelet-client-key "$pki/kubelet-client.key" \
+    --kubelet-preferred-address-types InternalIP --service-account-issuer https://kubernetes.default.svc \
+    --service-account-key-file "$pki/service-account.pub" --service-account-signing-key-file "$pki/service-account.key" \
+    --feature-gates "$feature_gates"
+}
+
+start_controller_manager() {
+  local pki=$state_dir/pki
+  start_process kube-controller-manager "$parts_dir/kube-controller-manager" --bind-address 127.0.0.1 \
+    --kubeconfig "$state_dir/controller-manager.kubeconfig" --leader-elect=false --use-service-account-credentials=true \
+    --service-account-private-key-file "$pki/service-account.key" --root-ca-file "$pki/ca.crt"
+}
+
+start_scheduler() {
+  start_process kube-scheduler "$parts_dir/kube-scheduler" --bind-address 127.0.0.1 \
+    --kubeconfig "$state_dir/scheduler.kubeconfig" --leader-elect=false
+}
+
+api_ready() { kubectl get --raw /readyz; }
+
+start_control_plane() {
+  start_etcd
+  start_apiserver
+  wait_for 60 "the API server" api_ready
+  start_controller_manager
+  start_scheduler
+  # Pods are refused until the controller manager has made their namespace's account.
+  wait_for 60 "the default service account" kubectl get serviceaccount default
+}
+
+stop_control_plane() {
+  local name
+  for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do stop_process "$name"; done
+}

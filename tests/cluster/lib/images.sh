@@ -1,0 +1,44 @@
+# The images of the cluster, made without a registry: pause and workload from Debian's busybox, the driver's from
+# deploy/Containerfile. Sourced.
+# shellcheck shell=bash disable=SC2154
+
+# buildah_here ARGUMENT...: buildah with its storage below the cluster's directory.
+buildah_here() {
+  buildah --storage-driver vfs --root "$state_dir/buildah" --runroot "$state_dir/buildah-run" "$@" > /dev/null
+}
+
+# build_image NAME CONTAINERFILE CONTEXT: into images/, from where every node imports it.
+build_image() {
+  local name=$1 containerfile=$2 context=$3 archive=$state_dir/images/${1//:/-}.tar
+  mkdir -p "$state_dir/images"
+  buildah_here bud --quiet --isolation chroot --tag "$name" --file "$containerfile" "$context"
+  rm -f "$archive"
+  buildah_here push --quiet "$name" "docker-archive:$archive:$name"
+}
+
+build_workload_images() {
+  local context=$state_dir/busybox applet
+  mkdir -p "$context/bin" "$context/tmp" "$context/etc"
+  cp "$(command -v busybox)" "$context/bin/busybox"
+  for applet in $(busybox --list); do [ "$applet" = busybox ] || ln -sf busybox "$context/bin/$applet"; done
+  echo "root:x:0:0:root:/:/bin/sh" > "$context/etc/passwd"
+  printf 'FROM scratch\nCOPY . /\nCMD ["/bin/sleep", "2147483647"]\n' > "$state_dir/busybox.containerfile"
+  build_image pause:test "$state_dir/busybox.containerfile" "$context"
+  build_image busybox:latest "$state_dir/busybox.containerfile" "$context"
+}
+
+# build_driver_image [TAG]: from PER_NODE_BINARY where it is given (a quick build while developing), else as a release is
+# built, with the two commands at the top of deploy/Containerfile.
+build_driver_image() {
+  local tag=${1:-test} repository binary=${PER_NODE_BINARY:-} context=$state_dir/driver
+  repository=$(cd "$here/../.." && pwd)
+  if [ -z "$binary" ]; then
+    log "building the driver as a release is built"
+    (cd "$repository" && RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --locked --profile dist \
+      --no-default-features --target x86_64-unknown-linux-gnu)
+    binary=${CARGO_TARGET_DIR:-$repository/target}/x86_64-unknown-linux-gnu/dist/per-node
+  fi
+  mkdir -p "$context"
+  cp "$binary" "$context/per-node"
+  build_image "per-node:$tag" "$repository/deploy/Containerfile" "$context"
+}

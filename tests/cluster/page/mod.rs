@@ -1,0 +1,9 @@
+//! The product's page, sentence by sentence, each in a namespace of its own. These cases disturb nobody, so they run side by side.
+
+mod copies;
+mod deleting;
+mod events;
+mod examples;
+mod handles;
+mod holding;
+mod mounts;
