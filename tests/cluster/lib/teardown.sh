@@ -11,41 +11,48 @@ tear_down() {
   for node in $nodes; do remove_network "$node"; done
   remove_cgroups
   unmount_below "$state_dir"
+  local cgroups
+  cgroups=$(new_cgroups | head -n 1)
   rm -rf --one-file-system "$state_dir"
-  what_is_left
+  what_is_left "$cgroups"
 }
 
 remove_network() {
   if ip link show "per-node-$1" > /dev/null 2>&1; then ip link delete "per-node-$1"; fi
 }
 
-# Containers that end with their node leave empty control groups behind; only empty ones can be removed.
+# Containers that end with their node leave empty control groups below `k8s.io` behind. Those that were there before stay, and
+# only empty ones can be removed at all.
 remove_cgroups() {
-  local list=$state_dir/cgroups-before directory
-  [ -s "$list" ] || return 0
+  local directory
   for _ in $(seq 50); do
-    find /sys/fs/cgroup -mindepth 1 -depth -type d 2> /dev/null | grep -vxFf "$list" |
-      while read -r directory; do
-        case $directory in */k8s.io* | */kubepods* | */system.slice/containerd*) rmdir "$directory" 2> /dev/null || true ;; esac
-      done
-    find /sys/fs/cgroup -path '*/k8s.io*' -type d 2> /dev/null | grep -qvxFf "$list" || return 0
+    new_cgroups | while read -r directory; do rmdir "$directory" 2> /dev/null || true; done
+    [ -n "$(new_cgroups)" ] || return 0
     sleep 0.1
   done
+}
+
+new_cgroups() {
+  find /sys/fs/cgroup -depth -type d \( -name k8s.io -o -path '*/k8s.io/*' \) 2> /dev/null |
+    awk 'NR == FNR {before[$0]; next} !($0 in before)' "$state_dir/cgroups-before" -
 }
 
 # unmount_below DIRECTORY: deepest first.
 unmount_below() {
   local target
-  awk '{print $5}' /proc/self/mountinfo | grep -F "$1/" | sort -r | while read -r target; do umount "$target"; done
+  awk -v below="$1/" 'index($5, below) == 1 {print $5}' /proc/self/mountinfo | sort -r |
+    while read -r target; do umount "$target"; done
 }
 
 
-# what_is_left: fails, naming what it found.
+# what_is_left [FOUND]: fails, naming what it found.
 what_is_left() {
-  local left="" node
-  [ -e "$state_dir" ] && left+=" $state_dir"
-  grep -qF "$state_dir/" /proc/self/mountinfo && left+=" mounts"
-  for node in $nodes; do ip link show "per-node-$node" > /dev/null 2>&1 && left+=" interface-per-node-$node"; done
+  local left=$1 node
+  if [ -e "$state_dir" ]; then left+=" $state_dir"; fi
+  if grep -qF "$state_dir/" /proc/self/mountinfo; then left+=" mounts"; fi
+  for node in $nodes; do
+    if ip link show "per-node-$node" > /dev/null 2>&1; then left+=" interface-per-node-$node"; fi
+  done
   # Every process of the cluster names its directory or runs from the parts.
   local pid
   for pid in /proc/[0-9]*; do
