@@ -26,9 +26,12 @@ impl Api {
             .expect("a runtime");
         let client = runtime.block_on(async {
             let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("the cluster's kubeconfig");
-            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+            let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
                 .await
                 .expect("a configuration");
+            // A case takes the API server away: its looks fail at once and are repeated by whoever waits.
+            config.default_retry = false;
+            config.read_timeout = Some(std::time::Duration::from_secs(20));
             kube::Client::try_from(config).expect("a client")
         });
         Self { runtime, client }
