@@ -1,0 +1,164 @@
+//! Holds: which pods have a target that shows a copy now (C13–C15). The kernel's mounts say who holds; the
+//! records beside the store only add what mounts do not know: names, `readonly`, and what is half done.
+
+use serde::{Deserialize, Serialize};
+
+use super::handle::Handle;
+use super::mount_table::StoreMount;
+use super::pod::{Pod, PodName, PodUid};
+use super::target::{KubeletDir, TargetPath};
+
+/// What the store remembers of one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetRecord {
+    pub target: TargetPath,
+    pub handle: Handle,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<PodUid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<PodName>,
+    pub readonly: bool,
+    pub state: TargetState,
+}
+
+/// How far a publish came (C16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TargetState {
+    /// In the journal: not answered OK. What it made is to be undone by the next start.
+    Attaching { made_copy: bool },
+    /// Answered OK.
+    Held,
+}
+
+/// The mounts of one handle, sorted by what they mean.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Holds {
+    /// One for each target that shows the copy's root, in path order, each target once.
+    pub holders: Vec<Pod>,
+    /// Mounts that keep the copy from being removed and nobody from publishing it: leftover subPath binds,
+    /// an operator's binds.
+    pub leftovers: Vec<TargetPath>,
+}
+
+impl TargetRecord {
+    /// The pod that this record names.
+    pub fn holder(&self) -> Pod {
+        Pod { uid: self.uid.clone(), name: self.pod.clone(), target: self.target.clone() }
+    }
+}
+
+impl Holds {
+    /// Sorts `mounts`, all of one handle, by the rules of C15; `recorded` gives the store's record of a target.
+    pub fn sort(
+        mounts: &[StoreMount],
+        kubelet_dir: &KubeletDir,
+        recorded: impl Fn(&TargetPath) -> Option<TargetRecord>,
+    ) -> Holds {
+        let mut targets: Vec<(TargetPath, bool)> = mounts
+            .iter()
+            .map(|mount| {
+                let target = TargetPath::from_mount_point(mount.mount_point.clone());
+                let is_target = mount.shown.at_root
+                    && target.is_below(kubelet_dir)
+                    && !target.is_subpath_bind(kubelet_dir);
+                (target, is_target)
+            })
+            .collect();
+        targets.sort();
+        targets.dedup();
+        let mut holds = Holds::default();
+        for (target, is_target) in targets {
+            if is_target {
+                holds.holders.push(pod_at(target, kubelet_dir, &recorded));
+            } else {
+                holds.leftovers.push(target);
+            }
+        }
+        holds
+    }
+
+    /// The first holder that is another pod.
+    pub fn other_than(&self, pod: &Pod) -> Option<&Pod> {
+        self.holders.iter().find(|holder| !holder.is_same_as(pod))
+    }
+}
+
+/// The pod whose target this is: by its record where there is one, else by the path.
+pub fn pod_at(
+    target: TargetPath,
+    kubelet_dir: &KubeletDir,
+    recorded: impl Fn(&TargetPath) -> Option<TargetRecord>,
+) -> Pod {
+    let record = recorded(&target);
+    let (uid, name) = record.map_or((None, None), |record| (record.uid, record.pod));
+    Pod { uid: uid.or_else(|| target.pod_uid(kubelet_dir)), name, target }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mount_table::{Place, Shown};
+    use super::*;
+
+    fn kubelet() -> KubeletDir {
+        KubeletDir::new("/k".into(), "/k".into())
+    }
+
+    fn mount(at: &str, at_root: bool) -> StoreMount {
+        let place = Place::Copy(Handle::parse("h").unwrap());
+        StoreMount { mount_point: at.into(), shown: Shown { place, at_root, deleted: false } }
+    }
+
+    const TARGET: &str = "/k/pods/u-1/volumes/kubernetes.io~csi/pv/mount";
+
+    #[test]
+    fn c15_a_mount_alone_makes_a_hold_without_any_record() {
+        let holds = Holds::sort(&[mount(TARGET, true)], &kubelet(), |_| None);
+        assert_eq!(holds.holders.len(), 1);
+        assert_eq!(holds.holders[0].uid, PodUid::parse("u-1"));
+        assert_eq!(holds.holders[0].name, None);
+    }
+
+    #[test]
+    fn c15_a_record_adds_the_name_and_never_the_hold() {
+        let record = TargetRecord {
+            target: TargetPath::from_mount_point(TARGET.into()),
+            handle: Handle::parse("h").unwrap(),
+            uid: PodUid::parse("u-1"),
+            pod: PodName::parse("ns", "p"),
+            readonly: false,
+            state: TargetState::Held,
+        };
+        let with = Holds::sort(&[mount(TARGET, true)], &kubelet(), |_| Some(record.clone()));
+        assert_eq!(with.holders[0].to_string(), "pod ns/p");
+        assert_eq!(Holds::sort(&[], &kubelet(), |_| Some(record.clone())), Holds::default());
+    }
+
+    #[test]
+    fn c15_leftovers_hold_nothing() {
+        let mounts = [
+            mount("/k/pods/u-1/volume-subpaths/pv/main/0", false),
+            mount("/k/pods/u-1/volume-subpaths/pv/main/1", true),
+            mount("/mnt/operator", true),
+            mount("/k/odd", false),
+        ];
+        let holds = Holds::sort(&mounts, &kubelet(), |_| None);
+        assert_eq!(holds.holders, vec![]);
+        assert_eq!(holds.leftovers.len(), 4);
+    }
+
+    #[test]
+    fn c14_two_lines_of_one_target_are_one_hold_and_two_targets_two() {
+        let twice = [mount(TARGET, true), mount(TARGET, true)];
+        assert_eq!(Holds::sort(&twice, &kubelet(), |_| None).holders.len(), 1);
+        let other = "/k/pods/u-1/volumes/kubernetes.io~csi/pv-2/mount";
+        let holds = Holds::sort(&[mount(TARGET, true), mount(other, true)], &kubelet(), |_| None);
+        assert_eq!(holds.holders.len(), 2);
+        let same = Pod {
+            uid: PodUid::parse("u-1"),
+            name: None,
+            target: TargetPath::from_mount_point("/k/x".into()),
+        };
+        assert_eq!(holds.other_than(&same), None);
+    }
+}

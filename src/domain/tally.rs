@@ -1,0 +1,146 @@
+//! What the driver counts: numbers that only the HTTP adapter reads. Counting never waits and never fails.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::refusal::Reason;
+
+/// What a sweep decided about one copy or one pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SweepOutcome {
+    /// The copy was moved into the trash or deleted in place.
+    Removed,
+    /// A PersistentVolume names it.
+    Named,
+    /// A mount shows it.
+    InUse,
+    /// It vanished without a deletion seen: the next tick decides.
+    SecondTick,
+    /// It was published or unpublished while the proof was sought.
+    Disturbed,
+    /// The API server gave no complete answer, or the watch is not live.
+    NoProof,
+    /// A person must confirm first.
+    WaitsForPerson,
+    /// The removal itself failed; the next tick tries again.
+    Failed,
+}
+
+/// Why removals wait for a person (C22 (c) and (e)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitingFor {
+    /// The API server's revision is lower than one seen before.
+    Revision,
+    /// The store has copies and no marker.
+    MarkerMissing,
+    /// The store's marker names another cluster or driver.
+    MarkerDiffers,
+}
+
+/// All counters and gauges of one process.
+#[derive(Debug, Default)]
+pub struct Tally {
+    refusals: [AtomicU64; 3],
+    sweep: Mutex<BTreeMap<SweepOutcome, u64>>,
+    sync_failures: Mutex<BTreeMap<&'static str, u64>>,
+    waiting: Mutex<Option<WaitingFor>>,
+    pub copies: AtomicU64,
+    pub strangers: AtomicU64,
+    pub trash: AtomicU64,
+    pub events_queued: AtomicU64,
+    pub events_dropped: AtomicU64,
+    pub events_posted: AtomicU64,
+    pub event_failures: AtomicU64,
+    /// Copies and trash entries whose removal failed at the latest pass.
+    pub stuck_removals: AtomicU64,
+}
+
+impl SweepOutcome {
+    pub const ALL: [SweepOutcome; 8] = [
+        SweepOutcome::Removed,
+        SweepOutcome::Named,
+        SweepOutcome::InUse,
+        SweepOutcome::SecondTick,
+        SweepOutcome::Disturbed,
+        SweepOutcome::NoProof,
+        SweepOutcome::WaitsForPerson,
+        SweepOutcome::Failed,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SweepOutcome::Removed => "removed",
+            SweepOutcome::Named => "named",
+            SweepOutcome::InUse => "in_use",
+            SweepOutcome::SecondTick => "second_tick",
+            SweepOutcome::Disturbed => "disturbed",
+            SweepOutcome::NoProof => "no_proof",
+            SweepOutcome::WaitsForPerson => "waits_for_person",
+            SweepOutcome::Failed => "failed",
+        }
+    }
+}
+
+impl WaitingFor {
+    pub const ALL: [WaitingFor; 3] =
+        [WaitingFor::Revision, WaitingFor::MarkerMissing, WaitingFor::MarkerDiffers];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WaitingFor::Revision => "revision",
+            WaitingFor::MarkerMissing => "marker_missing",
+            WaitingFor::MarkerDiffers => "marker_differs",
+        }
+    }
+
+    /// One sentence for the log, `/readyz` and `per-node confirm`.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            WaitingFor::Revision => {
+                "the API server's revision is lower than one seen before (was etcd restored from a backup?)"
+            }
+            WaitingFor::MarkerMissing => "the store has copies and no marker that says whose they are",
+            WaitingFor::MarkerDiffers => "the store's marker names another cluster or driver",
+        }
+    }
+}
+
+impl Tally {
+    pub fn refused(&self, reason: Reason) {
+        self.refusals[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn refusals(&self, reason: Reason) -> u64 {
+        self.refusals[reason as usize].load(Ordering::Relaxed)
+    }
+
+    pub fn swept(&self, outcome: SweepOutcome) {
+        let mut sweep = self.sweep.lock().unwrap_or_else(PoisonError::into_inner);
+        *sweep.entry(outcome).or_default() += 1;
+    }
+
+    pub fn sweeps(&self, outcome: SweepOutcome) -> u64 {
+        let sweep = self.sweep.lock().unwrap_or_else(PoisonError::into_inner);
+        sweep.get(&outcome).copied().unwrap_or_default()
+    }
+
+    /// A read of the API server failed, by a short word for why.
+    pub fn sync_failed(&self, why: &'static str) {
+        let mut failures = self.sync_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        *failures.entry(why).or_default() += 1;
+    }
+
+    pub fn sync_failures(&self) -> BTreeMap<&'static str, u64> {
+        self.sync_failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn set_waiting(&self, waiting: Option<WaitingFor>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
+    }
+
+    /// Why removals wait for a person, if they do.
+    pub fn waiting(&self) -> Option<WaitingFor> {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

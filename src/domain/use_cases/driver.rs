@@ -1,0 +1,93 @@
+//! What all use cases share: the ports, the locks, and the driver's settings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::lock::Mutex as AsyncMutex;
+
+use super::events::Events;
+use crate::domain::locks::HandleLocks;
+use crate::domain::proof::Epochs;
+use crate::domain::signal::Signal;
+use crate::domain::tally::Tally;
+use crate::domain::target::KubeletDir;
+use crate::ports::clock::Clock;
+use crate::ports::cluster::Cluster;
+use crate::ports::copies::Copies;
+use crate::ports::event_sink::EventSink;
+use crate::ports::mounts::Mounts;
+use crate::ports::records::Records;
+
+/// The world, as adapters implement it.
+#[derive(Clone)]
+pub struct Ports {
+    pub mounts: Arc<dyn Mounts>,
+    pub copies: Arc<dyn Copies>,
+    pub records: Arc<dyn Records>,
+    pub clock: Arc<dyn Clock>,
+    pub sink: Arc<dyn EventSink>,
+    /// `None` with `--standalone`: nothing is swept, and no kubelet's files are looked for.
+    pub cluster: Option<Arc<dyn Cluster>>,
+}
+
+/// What an operator can set that decisions depend on.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub driver_name: String,
+    pub kubelet_dir: KubeletDir,
+    pub sweep_every: Duration,
+    pub event_window: Duration,
+}
+
+/// One driver on one node. Its methods are the use cases; each has a file of its own beside this one.
+pub struct Driver {
+    pub(super) ports: Ports,
+    pub(super) settings: Settings,
+    pub(super) locks: HandleLocks,
+    pub(super) epochs: Epochs,
+    pub(super) tally: Arc<Tally>,
+    pub(super) events: Events,
+    /// Raised when a pass of the sweep may find something to do before its next tick.
+    pub(super) sweep_wanted: Arc<Signal>,
+    /// Raised when something came into the trash.
+    pub(super) trash_wanted: Signal,
+    /// One drain of the trash at a time.
+    pub(super) trash_drain: AsyncMutex<()>,
+}
+
+impl Driver {
+    /// A driver whose event series go on where the store's records left them.
+    pub fn new(ports: Ports, settings: Settings, tally: Arc<Tally>) -> Driver {
+        let events = Events::new(settings.event_window, ports.records.series());
+        Driver {
+            ports,
+            settings,
+            locks: HandleLocks::default(),
+            epochs: Epochs::default(),
+            tally,
+            events,
+            sweep_wanted: Arc::new(Signal::default()),
+            trash_wanted: Signal::default(),
+            trash_drain: AsyncMutex::new(()),
+        }
+    }
+
+    /// For whoever can tell that a sweep may find something: the watch, a confirmation.
+    pub fn sweep_wanted(&self) -> Arc<Signal> {
+        self.sweep_wanted.clone()
+    }
+
+    /// For the loop that drains the trash.
+    pub fn trash_wanted(&self) -> &Signal {
+        &self.trash_wanted
+    }
+
+    /// For the loop that posts events.
+    pub fn events_wanted(&self) -> &Signal {
+        self.events.wanted()
+    }
+
+    pub fn tally(&self) -> &Arc<Tally> {
+        &self.tally
+    }
+}

@@ -1,0 +1,137 @@
+//! Telling refusals: into the book at once, to the store and the API server by steps that a loop drives
+//! (C30–C33). A publish never waits for either.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::driver::Driver;
+use crate::domain::event_series::{Post, PostOutcome, Recorded, Series, SeriesBook, SeriesKey};
+use crate::domain::pod::PodReference;
+use crate::domain::refusal::Refusal;
+use crate::domain::signal::Signal;
+use crate::ports::event_sink::EventSinkError;
+use std::sync::atomic::Ordering;
+
+/// Posts that one step makes at most, so that a step ends.
+const POSTS_PER_STEP_MAX: usize = 64;
+
+/// The book of series, and the signal that something is to be posted.
+pub struct Events {
+    book: Mutex<SeriesBook>,
+    wanted: Signal,
+}
+
+impl Events {
+    pub(super) fn new(window: Duration, kept: Vec<Series>) -> Events {
+        Events { book: Mutex::new(SeriesBook::new(window, kept)), wanted: Signal::default() }
+    }
+
+    pub(super) fn wanted(&self) -> &Signal {
+        &self.wanted
+    }
+
+    /// The lock is held for the time of a look at the book and never over an await.
+    fn book(&self) -> MutexGuard<'_, SeriesBook> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Driver {
+    /// Counts a refusal, and queues its event where the request named a pod.
+    pub(super) fn tell(&self, refusal: &Refusal, pod: Option<PodReference>) {
+        let reason = refusal.reason();
+        self.tally.refused(reason);
+        let Some(pod) = pod else { return };
+        let key = SeriesKey::new(pod, reason, refusal.to_string());
+        let recorded = {
+            let mut book = self.events.book();
+            let recorded = book.record(key, self.ports.clock.wall());
+            self.tally.events_queued.store(book.depth() as u64, Ordering::Relaxed);
+            recorded
+        };
+        if recorded == Recorded::Dropped {
+            self.tally.events_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        self.events.wanted.raise();
+    }
+
+    /// Writes changed series to the store, then posts what is due. Answers how long to wait for the next post
+    /// that is due by itself; `None` where only a new refusal can make one.
+    pub async fn step_events(&self) -> Option<Duration> {
+        self.save_series().await;
+        for _ in 0..POSTS_PER_STEP_MAX {
+            let now = self.ports.clock.monotonic();
+            let Some(post) = self.events.book().next_post(now) else { break };
+            self.post(post).await;
+        }
+        self.save_series().await;
+        let expired = self.events.book().expire(self.ports.clock.wall());
+        for name in expired {
+            self.drop_series(&name).await;
+        }
+        let now = self.ports.clock.monotonic();
+        let book = self.events.book();
+        self.tally.events_queued.store(book.depth() as u64, Ordering::Relaxed);
+        book.next_due().map(|due| due.since(now))
+    }
+
+    async fn post(&self, post: Post) {
+        let (series, answer) = match post {
+            Post::Create(series) => {
+                let answer = self.ports.sink.create(&series).await;
+                (series, answer)
+            }
+            Post::Patch(series) => {
+                let answer = self.ports.sink.patch(&series).await;
+                (series, answer)
+            }
+        };
+        let outcome = match answer {
+            Ok(()) => {
+                self.tally.events_posted.fetch_add(1, Ordering::Relaxed);
+                PostOutcome::Taken
+            }
+            Err(EventSinkError::AlreadyExists) => PostOutcome::AlreadyThere,
+            Err(EventSinkError::NotFound) => PostOutcome::Gone,
+            Err(EventSinkError::NamespaceGone) => PostOutcome::Ended,
+            Err(error @ EventSinkError::Rejected { .. }) => {
+                tracing::warn!(event = %series.name, pod = %series.key.pod.name, %error, "event given up");
+                self.tally.events_dropped.fetch_add(1, Ordering::Relaxed);
+                PostOutcome::Ended
+            }
+            Err(EventSinkError::Retry { why, retry_after }) => {
+                tracing::debug!(event = %series.name, why, "event posted later");
+                self.tally.event_failures.fetch_add(1, Ordering::Relaxed);
+                PostOutcome::Retry { after: retry_after }
+            }
+        };
+        let now = self.ports.clock.monotonic();
+        let goes_on = self.events.book().settle(&series, outcome, now);
+        if !goes_on {
+            self.drop_series(&series.name).await;
+        }
+    }
+
+    /// A series that cannot be written is still posted; only its count would not outlive a restart.
+    async fn save_series(&self) {
+        let unsaved = self.events.book().take_unsaved();
+        for series in unsaved {
+            if let Err(error) = self.ports.records.put_series(&series).await {
+                tracing::warn!(event = %series.name, %error, "event series not kept for a restart");
+            }
+        }
+        let kept = self.ports.records.series();
+        for series in kept {
+            let known = self.events.book().has(&series.name);
+            if !known {
+                self.drop_series(&series.name).await;
+            }
+        }
+    }
+
+    async fn drop_series(&self, name: &crate::domain::event_series::EventName) {
+        if let Err(error) = self.ports.records.drop_series(name).await {
+            tracing::warn!(event = %name, %error, "finished event series not dropped from the store");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Making the store's records agree with the kernel: at the start, before the socket is served, and again on
+//! each tick (C15, C16, C40). It undoes what a killed publish left, and unmounts what the kubelet forgot.
+
+use super::driver::Driver;
+use crate::domain::handle::Handle;
+use crate::domain::holds::{TargetRecord, TargetState};
+use crate::domain::mount_table::{Place, TargetView};
+use crate::domain::target::TargetPath;
+use crate::ports::mounts::MountsError;
+
+impl Driver {
+    /// Goes through the records and the mounts once. A failure is logged, its record stays, and the next
+    /// call tries again; only a mount table that cannot be read is an error, for then nothing is known.
+    pub async fn reconcile(&self) -> Result<(), MountsError> {
+        let mut mounted = Vec::new();
+        for mount in self.ports.mounts.table().await?.mounts {
+            if mount.shown.at_root {
+                mounted.push((TargetPath::from_mount_point(mount.mount_point), mount.shown.place));
+            }
+        }
+        for record in self.ports.records.targets() {
+            self.reconcile_record(&record).await;
+        }
+        if self.ports.cluster.is_some() {
+            for (target, place) in mounted {
+                self.detach_if_forgotten(&target, &place).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// A journal entry under a free lock belongs to a publish that was never answered OK.
+    async fn reconcile_record(&self, stale: &TargetRecord) {
+        let _guard = self.locks.lock(stale.handle.as_str()).await;
+        let Some(record) = self.ports.records.target(&stale.target) else { return };
+        if record.handle != stale.handle {
+            return;
+        }
+        let path = record.target.as_path().display();
+        let outcome = match record.state {
+            TargetState::Attaching { made_copy } => self.undo_journal(&record, made_copy).await,
+            TargetState::Held => self.drop_if_unmounted(&record).await,
+        };
+        if let Err(why) = outcome {
+            tracing::warn!(handle = %record.handle, target = %path, why, "target not yet reconciled");
+        }
+    }
+
+    async fn undo_journal(&self, record: &TargetRecord, made_copy: bool) -> Result<(), String> {
+        let TargetRecord { target, handle, .. } = record;
+        tracing::info!(%handle, target = %target.as_path().display(), "undoing a publish that never ended");
+        let view = self.ports.mounts.look(target).await.map_err(|error| error.to_string())?;
+        self.unpublish_locked(target, &view, handle.as_str()).await.map_err(|error| error.to_string())?;
+        if !made_copy {
+            return Ok(());
+        }
+        let table = self.ports.mounts.table().await.map_err(|error| error.to_string())?;
+        if table.is_in_use(handle, &self.ports.records.trashed(handle)) {
+            return Ok(());
+        }
+        let copies = &self.ports.copies;
+        if let Some(identity) = copies.find(handle).await.map_err(|error| error.to_string())? {
+            copies.unmake(handle, identity).await.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    async fn drop_if_unmounted(&self, record: &TargetRecord) -> Result<(), String> {
+        let view = self.ports.mounts.look(&record.target).await.map_err(|error| error.to_string())?;
+        if view.any_shown().is_some() {
+            return Ok(());
+        }
+        self.ports.records.drop_target(&record.target).await.map_err(|error| error.to_string())
+    }
+
+    /// No unpublish will ever come for a target whose volume the kubelet has forgotten (C16).
+    async fn detach_if_forgotten(&self, target: &TargetPath, place: &Place) {
+        if target.pod_uid(&self.settings.kubelet_dir).is_none() {
+            return;
+        }
+        let Some(handle) = self.handle_at(place) else { return };
+        let _guard = self.locks.lock(handle.as_str()).await;
+        let path = target.as_path().display();
+        let outcome = match self.ports.mounts.is_forgotten(target).await {
+            Ok(false) => return,
+            Ok(true) => self.unpublish_forgotten(target, &handle).await,
+            Err(error) => Err(error.to_string()),
+        };
+        match outcome {
+            Ok(()) => {
+                tracing::warn!(%handle, target = %path, "unmounted: the kubelet has forgotten this volume")
+            }
+            Err(why) => tracing::warn!(%handle, target = %path, why, "forgotten target not unmounted"),
+        }
+    }
+
+    async fn unpublish_forgotten(&self, target: &TargetPath, handle: &Handle) -> Result<(), String> {
+        let view = self.ports.mounts.look(target).await.map_err(|error| error.to_string())?;
+        match &view {
+            TargetView::Mounted(_) => {
+                let done = self.unpublish_locked(target, &view, handle.as_str()).await;
+                done.map_err(|error| error.to_string())
+            }
+            TargetView::Absent | TargetView::Directory { .. } | TargetView::NotADirectory => Ok(()),
+        }
+    }
+
+    pub(super) fn handle_at(&self, place: &Place) -> Option<Handle> {
+        match place {
+            Place::Copy(handle) => Some(handle.clone()),
+            Place::Trash(id) => {
+                let records = self.ports.records.trash_records();
+                records.into_iter().find(|(kept, _)| kept == id).map(|(_, handle)| handle)
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! NodeGetVolumeStats: what this copy takes up, and what its file system has (C46). It changes nothing and
+//! takes no lock.
+
+use super::driver::Driver;
+use crate::domain::handle::Handle;
+use crate::domain::mount_table::Place;
+use crate::domain::refusal::StatisticsError;
+use crate::domain::target::TargetPath;
+use crate::ports::copies::{Capacity, CopiesError, Usage};
+
+/// What the kubelet shows of a volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statistics {
+    pub usage: Usage,
+    pub capacity: Capacity,
+}
+
+impl Driver {
+    /// The statistics of the copy that is published at `volume_path`.
+    pub async fn statistics(
+        &self,
+        volume_id: &str,
+        volume_path: &str,
+    ) -> Result<Statistics, StatisticsError> {
+        if volume_id.is_empty() {
+            return Err(StatisticsError::MissingField { field: "volume_id" });
+        }
+        if volume_path.is_empty() {
+            return Err(StatisticsError::MissingField { field: "volume_path" });
+        }
+        let handle = Handle::parse(volume_id).map_err(|_| StatisticsError::NotPublished)?;
+        let kubelet_dir = &self.settings.kubelet_dir;
+        let target = TargetPath::parse_for_publish(volume_path, kubelet_dir)
+            .map_err(|_| StatisticsError::NotPublished)?;
+        let view = self.ports.mounts.look(&target).await;
+        let view = view.map_err(|error| StatisticsError::Look { why: error.to_string() })?;
+        let shows_copy =
+            view.visible().is_some_and(|shown| shown.at_root && shown.place == Place::Copy(handle.clone()));
+        if !shows_copy {
+            return Err(StatisticsError::NotPublished);
+        }
+        let usage = self.ports.copies.usage(&handle).await.map_err(measure_failed)?;
+        let capacity = self.ports.copies.capacity().await.map_err(measure_failed)?;
+        Ok(Statistics { usage, capacity })
+    }
+}
+
+fn measure_failed(error: CopiesError) -> StatisticsError {
+    match error {
+        CopiesError::Missing(_) => StatisticsError::NotPublished,
+        CopiesError::NoSpace(_)
+        | CopiesError::NotADirectory(_)
+        | CopiesError::MountPoint(_)
+        | CopiesError::Denied(_)
+        | CopiesError::OtherMount(_)
+        | CopiesError::Io(_)
+        | CopiesError::Unknown(_) => StatisticsError::Measure { why: error.to_string() },
+    }
+}

@@ -1,0 +1,85 @@
+//! Emptying the trash, in the background and after a restart (C23). An entry that any mount still shows stays.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use super::driver::Driver;
+use crate::domain::trash::TrashId;
+use crate::ports::copies::Deletion;
+
+/// What a drain left in the trash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drained {
+    pub removed: u64,
+    /// Entries that a mount still shows.
+    pub in_use: u64,
+    /// Entries that could not be deleted whole.
+    pub stuck: u64,
+}
+
+impl Driver {
+    /// Forgets reserved entries that a killed process never moved anything into. Only for the start: later a
+    /// reservation may be a removal on its way.
+    pub async fn forget_unused_trash(&self) {
+        let there: BTreeSet<TrashId> = match self.ports.copies.trash().await {
+            Ok(there) => there.into_iter().collect(),
+            Err(error) => return tracing::warn!(%error, "the trash cannot be listed"),
+        };
+        for (id, handle) in self.ports.records.trash_records() {
+            if !there.contains(&id)
+                && let Err(error) = self.ports.records.forget_trash(id).await
+            {
+                tracing::warn!(%id, %handle, %error, "unused trash entry not forgotten");
+            }
+        }
+    }
+
+    /// Deletes what is in the trash. One drain at a time; what a mount shows is asked just before each entry.
+    pub async fn drain_trash(&self) -> Drained {
+        let _one = self.trash_drain.lock().await;
+        let mut drained = Drained::default();
+        let entries = match self.ports.copies.trash().await {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::warn!(%error, "the trash cannot be listed");
+                return drained;
+            }
+        };
+        for id in entries {
+            self.drain_entry(id, &mut drained).await;
+        }
+        self.tally.trash.store(drained.in_use + drained.stuck, Ordering::Relaxed);
+        drained
+    }
+
+    async fn drain_entry(&self, id: TrashId, drained: &mut Drained) {
+        match self.ports.mounts.table().await {
+            Ok(table) if table.shows_trash(id) => {
+                drained.in_use += 1;
+                return;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%id, %error, "trash entry kept: nobody can tell who uses it");
+                drained.stuck += 1;
+                return;
+            }
+        }
+        match self.ports.copies.delete(id).await {
+            Ok(Deletion::Done) => {
+                drained.removed += 1;
+                if let Err(error) = self.ports.records.forget_trash(id).await {
+                    tracing::warn!(%id, %error, "deleted trash entry not forgotten");
+                }
+            }
+            Ok(Deletion::Left { entries, first }) => {
+                drained.stuck += 1;
+                tracing::warn!(%id, entries, %first, "trash entry not deleted whole; the next tick tries again");
+            }
+            Err(error) => {
+                drained.stuck += 1;
+                tracing::warn!(%id, %error, "trash entry not deleted; the next tick tries again");
+            }
+        }
+    }
+}

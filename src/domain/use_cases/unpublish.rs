@@ -1,0 +1,95 @@
+//! NodeUnpublishVolume: look, lock what is shown, look again, decide, act (C17).
+
+use super::driver::Driver;
+use crate::domain::handle::Handle;
+use crate::domain::mount_table::TargetView;
+use crate::domain::refusal::UnpublishError;
+use crate::domain::target::TargetPath;
+use crate::domain::unpublish::{UnpublishDecision, decide_unpublish};
+use crate::domain::volume_request::UnpublishRequest;
+
+/// How often the target may change what it shows between a look and its lock.
+const LOOKS_MAX: u32 = 4;
+
+impl Driver {
+    /// Undoes what a publish did at the target. What was never published there is fine.
+    pub async fn unpublish(&self, request: &UnpublishRequest) -> Result<(), UnpublishError> {
+        if request.volume_id.is_empty() {
+            return Err(UnpublishError::MissingField { field: "volume_id" });
+        }
+        if request.target_path.is_empty() {
+            return Err(UnpublishError::MissingField { field: "target_path" });
+        }
+        let target = match TargetPath::parse(&request.target_path, &self.settings.kubelet_dir) {
+            Ok(target) => target,
+            Err(error) => {
+                tracing::warn!(%error, "unpublish of a path that nothing can be published at");
+                return Ok(());
+            }
+        };
+        for _ in 0..LOOKS_MAX {
+            let key = self.lock_key(&self.look_at(&target).await?, &request.volume_id);
+            let _guard = self.locks.lock(&key).await;
+            let view = self.look_at(&target).await?;
+            if self.lock_key(&view, &request.volume_id) == key {
+                return self.unpublish_locked(&target, &view, &key).await;
+            }
+        }
+        Err(UnpublishError::Unsteady)
+    }
+
+    async fn look_at(&self, target: &TargetPath) -> Result<TargetView, UnpublishError> {
+        let look = self.ports.mounts.look(target).await;
+        look.map_err(|error| UnpublishError::Look { why: error.to_string() })
+    }
+
+    /// The handle that the target shows, else the request's volume id, whatever it is.
+    fn lock_key(&self, view: &TargetView, volume_id: &str) -> String {
+        let shown = view.any_shown().and_then(|shown| self.handle_at(&shown.place));
+        shown.map_or_else(|| volume_id.to_owned(), String::from)
+    }
+
+    pub(super) async fn unpublish_locked(
+        &self,
+        target: &TargetPath,
+        view: &TargetView,
+        key: &str,
+    ) -> Result<(), UnpublishError> {
+        let path = target.as_path().display();
+        match decide_unpublish(view, target, &self.settings.kubelet_dir) {
+            UnpublishDecision::Nothing => {}
+            UnpublishDecision::LeaveAlone(why) => {
+                tracing::warn!(volume = key, target = %path, ?why, "unpublish leaves what is not the driver's");
+            }
+            UnpublishDecision::RemoveDirectory => self.remove_target(target).await?,
+            UnpublishDecision::Detach => {
+                let detached = self.ports.mounts.detach(target).await;
+                detached.map_err(|error| UnpublishError::Unmount { why: error.to_string() })?;
+                self.remove_target(target).await?;
+                tracing::info!(volume = key, target = %path, "unpublished");
+            }
+        }
+        if let Err(error) = self.ports.records.drop_target(target).await {
+            tracing::warn!(volume = key, target = %path, %error, "record of an unpublished target not dropped");
+        }
+        if let Ok(handle) = Handle::parse(key) {
+            self.epochs.advance(&handle);
+            self.want_sweep_of(&handle);
+        }
+        Ok(())
+    }
+
+    async fn remove_target(&self, target: &TargetPath) -> Result<(), UnpublishError> {
+        let removed = self.ports.mounts.remove_target(target).await;
+        removed.map_err(|error| UnpublishError::RemoveTarget { why: error.to_string() })
+    }
+
+    /// The last holder of an orphan may have left: a pass decides (C21).
+    fn want_sweep_of(&self, handle: &Handle) {
+        let is_orphan = self.ports.cluster.as_ref().is_some_and(|cluster| !cluster.is_named(handle));
+        if is_orphan {
+            self.sweep_wanted.raise();
+        }
+        self.trash_wanted.raise();
+    }
+}

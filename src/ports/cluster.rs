@@ -1,0 +1,94 @@
+//! The cluster: which handles its PersistentVolumes name, by a live watch and by a fresh, complete list.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::domain::handle::Handle;
+use crate::domain::proof::{ClusterUid, Revision};
+use crate::domain::time::Monotonic;
+
+/// Why the API server gave no complete answer. Each keeps every copy where it is (C22).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ClusterError {
+    #[error("the API server does not know our credentials (401)")]
+    Unauthorized,
+    #[error("the API server forbids {what} (403): apply the ClusterRole of the deployment")]
+    Forbidden { what: &'static str },
+    #[error("the API server no longer has the revision asked for (410)")]
+    Gone,
+    #[error("the API server asks to wait")]
+    Throttled { retry_after: Option<Duration> },
+    #[error("the API server failed with status {status}")]
+    Server { status: u16 },
+    #[error("the API server is not reached: {why}")]
+    Unreachable { why: String },
+    #[error("the API server was silent for too long")]
+    TimedOut,
+    #[error("an answer of the API server was cut short")]
+    Cut,
+    #[error("an answer of the API server cannot be read: {why}")]
+    Undecodable { why: String },
+}
+
+impl ClusterError {
+    /// The error's class as a word, for a metric's label.
+    pub fn word(&self) -> &'static str {
+        match self {
+            ClusterError::Unauthorized => "unauthorized",
+            ClusterError::Forbidden { .. } => "forbidden",
+            ClusterError::Gone => "gone",
+            ClusterError::Throttled { .. } => "throttled",
+            ClusterError::Server { .. } => "server",
+            ClusterError::Unreachable { .. } => "unreachable",
+            ClusterError::TimedOut => "timed_out",
+            ClusterError::Cut => "cut",
+            ClusterError::Undecodable { .. } => "undecodable",
+        }
+    }
+}
+
+/// Every handle that a PersistentVolume of this driver named, at one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedHandles {
+    pub revision: Revision,
+    pub handles: BTreeSet<Handle>,
+}
+
+/// How the watch is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WatchHealth {
+    /// A complete list was read since the process started.
+    pub synced: bool,
+    /// The stream is open and in order now.
+    pub live: bool,
+    /// The highest revision that an answer carried since the view was last begun from nothing.
+    pub highest: Option<Revision>,
+    /// When a list was last complete or the stream last brought something.
+    pub last_sync: Option<Monotonic>,
+}
+
+/// PersistentVolumes of this driver, and the identity of the cluster.
+#[async_trait]
+pub trait Cluster: Send + Sync {
+    /// From memory.
+    fn watch_health(&self) -> WatchHealth;
+
+    /// Whether the newest view names the handle. From memory.
+    fn is_named(&self, handle: &Handle) -> bool;
+
+    /// Whether the watch itself saw the deletion after which nobody named the handle. From memory.
+    fn deletion_was_seen(&self, handle: &Handle) -> bool;
+
+    /// Forgets the view and begins it from a new list: at once neither synced nor live, and without a highest
+    /// revision (a person has confirmed that the API server's history began anew).
+    fn start_over(&self);
+
+    /// A full consistent list, begun after this call (C22 (b)). Any doubt about its completeness is an error.
+    async fn list(&self) -> Result<NamedHandles, ClusterError>;
+
+    /// The UID of the namespace `kube-system`, asked now.
+    async fn cluster_uid(&self) -> Result<ClusterUid, ClusterError>;
+}

@@ -1,0 +1,76 @@
+//! What the store remembers beside the copies: targets (journal and holds), whose the trash is, event
+//! series, the highest revision, the marker.
+//!
+//! All of it lies in space set aside at the first start, so that a full disk stops none of it (C16). Reads
+//! answer from memory and wait for nothing.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use super::failure::Failure;
+use crate::domain::event_series::{EventName, Series};
+use crate::domain::handle::Handle;
+use crate::domain::holds::TargetRecord;
+use crate::domain::proof::{Marker, Revision};
+use crate::domain::target::TargetPath;
+use crate::domain::trash::TrashId;
+
+/// Why a record could not be written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RecordsError {
+    /// Every slot is taken and no more space is to be had.
+    #[error("no free record: {0}")]
+    Full(Failure),
+    /// The record does not fit its slot.
+    #[error("the record is too large: {0}")]
+    TooLarge(Failure),
+    /// Any errno.
+    #[error("{0}")]
+    Io(Failure),
+    /// The call was lost on the way: whether it acted is unknown.
+    #[error("outcome unknown: {0}")]
+    Unknown(Failure),
+}
+
+/// The small records of the store.
+#[async_trait]
+pub trait Records: Send + Sync {
+    /// Every target record, in path order.
+    fn targets(&self) -> Vec<TargetRecord>;
+    /// The record of one target.
+    fn target(&self, target: &TargetPath) -> Option<TargetRecord>;
+    /// The targets on record for a handle.
+    fn targets_of(&self, handle: &Handle) -> Vec<TargetRecord>;
+    /// Writes the record of a target, in place of the one it has.
+    async fn put_target(&self, record: &TargetRecord) -> Result<(), RecordsError>;
+    /// Fine where there is none.
+    async fn drop_target(&self, target: &TargetPath) -> Result<(), RecordsError>;
+
+    /// The handle's entries in the trash.
+    fn trashed(&self, handle: &Handle) -> BTreeSet<TrashId>;
+    /// Sets aside a trash entry for the handle; the id was never in use while this store lives.
+    async fn reserve_trash(&self, handle: &Handle) -> Result<TrashId, RecordsError>;
+    /// Forgets an entry that is no more. Fine where there is none.
+    async fn forget_trash(&self, id: TrashId) -> Result<(), RecordsError>;
+    /// Every entry on record.
+    fn trash_records(&self) -> Vec<(TrashId, Handle)>;
+
+    /// The event series that outlived a restart.
+    fn series(&self) -> Vec<Series>;
+    /// Writes a series, by its name.
+    async fn put_series(&self, series: &Series) -> Result<(), RecordsError>;
+    /// Fine where there is none.
+    async fn drop_series(&self, name: &EventName) -> Result<(), RecordsError>;
+
+    /// The highest revision ever seen.
+    fn revision(&self) -> Option<Revision>;
+    /// Writes the revision; with `durable`, returns only when it outlives a power failure.
+    async fn put_revision(&self, revision: Revision, durable: bool) -> Result<(), RecordsError>;
+
+    /// Which driver and cluster this store belongs to.
+    fn marker(&self) -> Option<Marker>;
+    /// Writes the marker, durably.
+    async fn put_marker(&self, marker: &Marker) -> Result<(), RecordsError>;
+}
