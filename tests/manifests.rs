@@ -142,7 +142,8 @@ fn c44_the_mounts_propagate_as_the_plugin_demands_and_are_the_same_path_inside()
     let argument = |flag: &str| {
         let start = format!("{flag}=");
         let arguments = container["args"].as_array().expect("arguments");
-        let found = arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix(&start));
+        let found =
+            arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix(&start));
         found.unwrap_or_else(|| panic!("{flag} is not set")).to_owned()
     };
     for (name, flag, propagation, kind) in [
@@ -150,7 +151,10 @@ fn c44_the_mounts_propagate_as_the_plugin_demands_and_are_the_same_path_inside()
         ("store", "--store", "HostToContainer", "DirectoryOrCreate"),
     ] {
         let by_name = |list: &Value| {
-            list.as_array().and_then(|list| list.iter().find(|item| item["name"] == name)).cloned().expect("an entry")
+            list.as_array()
+                .and_then(|list| list.iter().find(|item| item["name"] == name))
+                .cloned()
+                .expect("an entry")
         };
         let (mount, volume) = (by_name(&container["volumeMounts"]), by_name(&volumes));
         assert_eq!(mount["mountPropagation"], propagation);
@@ -189,7 +193,9 @@ fn c02_the_examples_are_volumes_as_the_page_has_them() {
     assert_eq!(files.len(), 3);
     for file in files {
         let objects = documents(&file);
-        let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind).unwrap_or_else(|| panic!("a {kind}"));
+        let of = |kind: &str| {
+            objects.iter().find(|object| object["kind"] == kind).unwrap_or_else(|| panic!("a {kind}"))
+        };
         let (volume, claim) = (of("PersistentVolume"), of("PersistentVolumeClaim"));
         let (volume_spec, claim_spec) = (&volume["spec"], &claim["spec"]);
         assert_eq!(volume_spec["csi"]["driver"], "per-node.liken.sh");

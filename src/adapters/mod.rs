@@ -1,1 +1,6 @@
 //! The outside world, inbound and outbound. Adapters do not import one another; `main` wires them.
+
+pub mod cli;
+pub mod confirm;
+pub mod event_log;
+pub mod system_clock;

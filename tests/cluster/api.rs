@@ -25,10 +25,12 @@ impl Api {
             .build()
             .expect("a runtime");
         let client = runtime.block_on(async {
-            let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("the cluster's kubeconfig");
-            let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
-                .await
-                .expect("a configuration");
+            let kubeconfig =
+                kube::config::Kubeconfig::read_from(kubeconfig).expect("the cluster's kubeconfig");
+            let mut config =
+                kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default())
+                    .await
+                    .expect("a configuration");
             // A case takes the API server away: its looks fail at once and are repeated by whoever waits.
             config.default_retry = false;
             config.read_timeout = Some(std::time::Duration::from_secs(20));

@@ -97,7 +97,8 @@ impl Case {
     pub fn wait_running(&self, name: &str) -> String {
         wait_for(&format!("pod {name} to run"), super::wait::PATIENCE_S, || {
             let pod = self.pod(name)?;
-            let running = pod["status"]["phase"] == "Running" && pod["status"]["containerStatuses"][0]["ready"] == true;
+            let running =
+                pod["status"]["phase"] == "Running" && pod["status"]["containerStatuses"][0]["ready"] == true;
             running.then(|| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
         })
     }
@@ -143,12 +144,18 @@ impl Case {
     fn leaves_nothing(&self) {
         self.clear();
         let pods = format!("/api/v1/namespaces/{}/pods", self.name);
-        wait_until("every pod of the case to end", || api().get(&pods).is_some() && api().items(&pods).is_empty());
+        wait_until("every pod of the case to end", || {
+            api().get(&pods).is_some() && api().items(&pods).is_empty()
+        });
         let volumes = format!("/api/v1/persistentvolumes?labelSelector=case%3D{}", self.name);
-        wait_until("every volume of the case to go", || api().get(&volumes).is_some() && api().items(&volumes).is_empty());
+        wait_until("every volume of the case to go", || {
+            api().get(&volumes).is_some() && api().items(&volumes).is_empty()
+        });
         for handle in self.handles.borrow().iter() {
             for node in self.cluster.nodes() {
-                wait_until(&format!("no mount of {handle} on {}", node.name), || node.mounts_of(handle).is_empty());
+                wait_until(&format!("no mount of {handle} on {}", node.name), || {
+                    node.mounts_of(handle).is_empty()
+                });
                 wait_until(&format!("no copy of {handle} on {}", node.name), || !node.copy(handle).exists());
             }
         }
@@ -157,10 +164,18 @@ impl Case {
     /// Deletes all that the case made, in the order in which nothing waits for anything else.
     fn clear(&self) {
         let _ = self.cluster.kubectl_with(
-            &["--namespace", &self.name, "delete", "deployments,daemonsets,pods,pvc", "--all", "--timeout=60s"],
+            &[
+                "--namespace",
+                &self.name,
+                "delete",
+                "deployments,daemonsets,pods,pvc",
+                "--all",
+                "--timeout=60s",
+            ],
             "",
         );
-        let _ = self.cluster.kubectl_with(&["delete", "pv", "--selector", &format!("case={}", self.name)], "");
+        let _ =
+            self.cluster.kubectl_with(&["delete", "pv", "--selector", &format!("case={}", self.name)], "");
         let _ = self.cluster.kubectl_with(&["delete", "namespace", &self.name, "--wait=false"], "");
     }
 
@@ -177,7 +192,10 @@ impl Case {
         show("plugins", &["get", "pods", "--namespace=per-node", "--output=wide"]);
         for node in self.cluster.nodes() {
             let daemon_set = format!("daemonset/{}", node.daemon_set);
-            show(&format!("plugin on {}", node.name), &["logs", "--namespace=per-node", &daemon_set, "--tail=60"]);
+            show(
+                &format!("plugin on {}", node.name),
+                &["logs", "--namespace=per-node", &daemon_set, "--tail=60"],
+            );
             for handle in self.handles.borrow().iter() {
                 for mount in node.mounts_of(handle) {
                     println!("{}: {} at {} ({})", node.name, mount.root, mount.target, mount.options);

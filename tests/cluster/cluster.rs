@@ -22,7 +22,11 @@ pub fn cluster() -> &'static Cluster {
         let state_dir: PathBuf = std::env::var_os("PER_NODE_CLUSTER_DIR")
             .map_or_else(|| "/tmp/per-node-cluster".into(), PathBuf::from);
         let kubeconfig = state_dir.join("admin.kubeconfig");
-        assert!(kubeconfig.exists(), "no cluster at {}: start one with tests/cluster/run up", state_dir.display());
+        assert!(
+            kubeconfig.exists(),
+            "no cluster at {}: start one with tests/cluster/run up",
+            state_dir.display()
+        );
         Cluster {
             first: Node::new(&state_dir, "node-1", "kubelet", "per-node"),
             second: Node::new(&state_dir, "node-2", "kubelet1", "per-node-second"),

@@ -86,7 +86,10 @@ impl Node {
             .into_iter()
             .filter(|mount| Path::new(&mount.target).starts_with(&pods))
             .filter(|mount| {
-                mount.root.split_once(&copy).is_some_and(|(_, below)| below.is_empty() || below.starts_with('/'))
+                mount
+                    .root
+                    .split_once(&copy)
+                    .is_some_and(|(_, below)| below.is_empty() || below.starts_with('/'))
             })
             .collect()
     }
@@ -111,9 +114,5 @@ impl Node {
 /// `36 35 98:0 /root /target options …`; `None` for a line that is none.
 fn parse_mount(line: &str) -> Option<Mount> {
     let mut fields = line.split(' ').skip(3);
-    Some(Mount {
-        root: fields.next()?.into(),
-        target: fields.next()?.into(),
-        options: fields.next()?.into(),
-    })
+    Some(Mount { root: fields.next()?.into(), target: fields.next()?.into(), options: fields.next()?.into() })
 }

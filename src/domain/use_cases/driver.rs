@@ -56,8 +56,9 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A driver whose event series go on where the store's records left them.
-    pub fn new(ports: Ports, settings: Settings, tally: Arc<Tally>) -> Driver {
+    /// A driver whose event series go on where the store's records left them. `sweep_wanted` is for whoever
+    /// can tell that a sweep may find something: the watch, which is made before the driver.
+    pub fn new(ports: Ports, settings: Settings, tally: Arc<Tally>, sweep_wanted: Arc<Signal>) -> Driver {
         let events = Events::new(settings.event_window, ports.records.series());
         Driver {
             ports,
@@ -66,15 +67,20 @@ impl Driver {
             epochs: Epochs::default(),
             tally,
             events,
-            sweep_wanted: Arc::new(Signal::default()),
+            sweep_wanted,
             trash_wanted: Signal::default(),
             trash_drain: AsyncMutex::new(()),
         }
     }
 
-    /// For whoever can tell that a sweep may find something: the watch, a confirmation.
-    pub fn sweep_wanted(&self) -> Arc<Signal> {
-        self.sweep_wanted.clone()
+    /// For the loop that sweeps.
+    pub fn sweep_wanted(&self) -> &Signal {
+        &self.sweep_wanted
+    }
+
+    /// For the loops: how often they act without being told to.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// For the loop that drains the trash.

@@ -27,15 +27,26 @@ fn c01_a_pod_that_comes_back_finds_its_copy_and_the_other_node_has_its_own() {
         case.running_pod("writer", first, &handle, "echo written here > /data/file");
         crate::wait::wait_until("the file", || first.read(&handle, "file").is_some());
         case.delete("pod", "writer");
-        assert_eq!(first.read(&handle, "file").as_deref(), Some("written here\n"), "C20: a pod's end removes nothing");
+        assert_eq!(
+            first.read(&handle, "file").as_deref(),
+            Some("written here\n"),
+            "C20: a pod's end removes nothing"
+        );
 
         case.running_pod("again", first, &handle, "cat /data/file");
         crate::wait::wait_until("the log", || case.kubectl(&["logs", "again"]) == "written here\n");
 
         // A pod elsewhere runs at the same time and finds nothing but its own, empty, copy.
-        case.running_pod("elsewhere", second, &handle, "ls -A /data > /tmp/list; wc -c < /tmp/list; echo other > /data/file");
+        case.running_pod(
+            "elsewhere",
+            second,
+            &handle,
+            "ls -A /data > /tmp/list; wc -c < /tmp/list; echo other > /data/file",
+        );
         crate::wait::wait_until("the log", || case.kubectl(&["logs", "elsewhere"]) == "0\n");
-        crate::wait::wait_until("the other file", || second.read(&handle, "file").as_deref() == Some("other\n"));
+        crate::wait::wait_until("the other file", || {
+            second.read(&handle, "file").as_deref() == Some("other\n")
+        });
         assert_eq!(first.read(&handle, "file").as_deref(), Some("written here\n"));
     });
 }

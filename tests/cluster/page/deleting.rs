@@ -16,7 +16,9 @@ fn c20_a_deleted_claim_leaves_the_volume_released_and_every_copy_in_place() {
             case.delete("pod", &name);
         }
         case.delete("pvc", &handle);
-        wait_until("the volume to be Released", || case.kubectl(&["get", "pv", &handle]).contains("Released"));
+        wait_until("the volume to be Released", || {
+            case.kubectl(&["get", "pv", &handle]).contains("Released")
+        });
         // Longer than two sweeps of the overlay.
         stays_true("every copy is in place", 12, || {
             case.cluster.nodes().iter().all(|node| node.read(&handle, "file").is_some())
@@ -63,7 +65,12 @@ fn c23_a_new_volume_of_the_same_handle_starts_empty_once_the_copy_is_gone() {
     run("c23-again", |case| {
         let node = &case.cluster.first;
         let handle = case.bound_volume("v", "ReadWriteMany");
-        case.running_pod("first", node, &handle, "for n in $(seq 500); do mkdir -p /data/$n/x; echo $n > /data/$n/x/y; done");
+        case.running_pod(
+            "first",
+            node,
+            &handle,
+            "for n in $(seq 500); do mkdir -p /data/$n/x; echo $n > /data/$n/x/y; done",
+        );
         wait_until("the files", || node.read(&handle, "500/x/y").is_some());
         case.delete("pod", "first");
         case.delete_volume(&handle);

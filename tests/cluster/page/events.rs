@@ -25,7 +25,9 @@ fn c31_a_waiting_pod_carries_one_line_that_counts_until_a_pause_ends_it() {
         case.apply(&manifest::pod("waiter", Some(node.name), &handle, "true"));
 
         // The kubelet tries again after 0.5, 1, 2, 4, 8 and 16 s: all within the overlay's window of 20 s.
-        wait_for("five refusals", 60, || (counts(case, "waiter", "PerNodeVolumeHeld") >= vec![5]).then_some(()));
+        wait_for("five refusals", 60, || {
+            (counts(case, "waiter", "PerNodeVolumeHeld") >= vec![5]).then_some(())
+        });
         let shown = lines(case, "waiter", "PerNodeVolumeHeld");
         assert_eq!(shown.len(), 1, "{shown:#?}");
         assert!(shown[0].contains("(x") && shown[0].contains(" over "), "{shown:#?}");
@@ -47,7 +49,13 @@ fn c30_an_event_is_the_pods_own() {
     run("c30-the-pods", |case| {
         let node = &case.cluster.first;
         let handle = case.handle("BAD");
-        case.apply(&manifest::volume(&format!("{}-v", case.name), &handle, "ReadWriteMany", &case.name, "claim"));
+        case.apply(&manifest::volume(
+            &format!("{}-v", case.name),
+            &handle,
+            "ReadWriteMany",
+            &case.name,
+            "claim",
+        ));
         case.apply(&manifest::claim("claim", "ReadWriteMany"));
         case.apply(&manifest::pod("pod", Some(node.name), "claim", "true"));
         case.wait_event("pod", "PerNodeVolumeRefused");

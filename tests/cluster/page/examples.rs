@@ -74,7 +74,9 @@ fn c04_a_deployment_that_recreates_rolls_over_a_volume_for_one_pod() {
         wait_until("another pod", || running("bank").len() == 1 && uid() != before);
         // Each of the two pods left its line on the node it ran on.
         wait_until("both lines", || {
-            let lines = cluster().nodes().map(|node| node.read("bank-ledger", "log").unwrap_or_default().lines().count());
+            let lines = cluster()
+                .nodes()
+                .map(|node| node.read("bank-ledger", "log").unwrap_or_default().lines().count());
             lines.iter().sum::<usize>() == 2
         });
     });

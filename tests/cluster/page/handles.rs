@@ -10,11 +10,30 @@ fn c03_a_handle_that_breaks_a_rule_is_refused_with_its_event() {
     run("c03-handles", |case| {
         let node = &case.cluster.first;
         let long = "a".repeat(254);
-        let handles =
-            ["Upper", "under_score", "-first", "last-", ".first", "last.", "two..dots", "a.-b", "a/b", "..", "é", "a b", &long];
+        let handles = [
+            "Upper",
+            "under_score",
+            "-first",
+            "last-",
+            ".first",
+            "last.",
+            "two..dots",
+            "a.-b",
+            "a/b",
+            "..",
+            "é",
+            "a b",
+            &long,
+        ];
         for (number, handle) in handles.iter().enumerate() {
             let claim = format!("claim-{number}");
-            case.apply(&manifest::volume(&format!("{}-{number}", case.name), handle, "ReadWriteMany", &case.name, &claim));
+            case.apply(&manifest::volume(
+                &format!("{}-{number}", case.name),
+                handle,
+                "ReadWriteMany",
+                &case.name,
+                &claim,
+            ));
             case.apply(&manifest::claim(&claim, "ReadWriteMany"));
             case.apply(&manifest::pod(&format!("pod-{number}"), Some(node.name), &claim, "true"));
         }
@@ -54,7 +73,13 @@ fn c03_the_longest_handle_is_served() {
         // 253 characters in segments, as a DNS name may be; the volume's own name stays short.
         let handle = format!("{}x.{}.{}", start, "b".repeat(120), "c".repeat(253 - start.len() - 123));
         assert_eq!(handle.len(), 253);
-        case.apply(&manifest::volume(&format!("{}-v", case.name), &handle, "ReadWriteMany", &case.name, "claim"));
+        case.apply(&manifest::volume(
+            &format!("{}-v", case.name),
+            &handle,
+            "ReadWriteMany",
+            &case.name,
+            "claim",
+        ));
         case.apply(&manifest::claim("claim", "ReadWriteMany"));
         case.running_pod("pod", node, "claim", "echo here > /data/file");
         wait_until("the file", || node.read(&handle, "file").is_some());

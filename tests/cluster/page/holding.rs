@@ -31,7 +31,9 @@ fn c12_a_second_pod_waits_by_name_and_runs_by_itself_when_the_holder_goes() {
         // The holder goes on writing meanwhile, and nothing of the waiter is mounted.
         let ticks = || node.read(&handle, "ticks").unwrap_or_default().len();
         let before = ticks();
-        stays_true("the waiter waits", 3, || is_creating(case, "waiter") && node.mounts_of(&handle).len() == 1);
+        stays_true("the waiter waits", 3, || {
+            is_creating(case, "waiter") && node.mounts_of(&handle).len() == 1
+        });
         wait_until("the holder to write on", || ticks() > before);
         let holder = case.pod("holder").expect("the holder");
         assert_eq!(holder["status"]["containerStatuses"][0]["restartCount"], 0);
@@ -48,10 +50,13 @@ fn c12_of_many_pods_at_once_one_runs() {
     run("c12-race", |case| {
         let node = &case.cluster.first;
         let handle = case.bound_volume("v", "ReadWriteMany");
-        let pods: Vec<_> = (0..5).map(|n| manifest::pod(&format!("p{n}"), Some(node.name), &handle, "true")).collect();
+        let pods: Vec<_> =
+            (0..5).map(|n| manifest::pod(&format!("p{n}"), Some(node.name), &handle, "true")).collect();
         case.apply(&serde_json::json!({"apiVersion": "v1", "kind": "List", "items": pods}));
         let running = || {
-            (0..5).filter(|n| case.pod(&format!("p{n}")).is_some_and(|pod| pod["status"]["phase"] == "Running")).count()
+            (0..5)
+                .filter(|n| case.pod(&format!("p{n}")).is_some_and(|pod| pod["status"]["phase"] == "Running"))
+                .count()
         };
         wait_until("one to run", || running() == 1);
         stays_true("one runs, one mount", 5, || running() == 1 && node.mounts_of(&handle).len() == 1);
@@ -117,7 +122,9 @@ fn c12_a_forced_end_frees_the_copy() {
         for turn in 0..3 {
             let name = format!("pod-{turn}");
             case.running_pod(&name, node, &handle, "echo line >> /data/lines");
-            wait_until("its line", || node.read(&handle, "lines").unwrap_or_default().lines().count() == turn + 1);
+            wait_until("its line", || {
+                node.read(&handle, "lines").unwrap_or_default().lines().count() == turn + 1
+            });
             case.kubectl(&["delete", "pod", &name, "--force", "--grace-period=0"]);
         }
     });

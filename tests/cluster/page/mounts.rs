@@ -35,7 +35,12 @@ fn c04_a_read_only_claim_refuses_writes() {
         wait_until("the file", || node.read(&handle, "file").is_some());
         case.delete("pod", "writer");
 
-        let mut pod = manifest::pod("reader", Some(node.name), &handle, "cat /data/file; touch /data/new || echo refused");
+        let mut pod = manifest::pod(
+            "reader",
+            Some(node.name),
+            &handle,
+            "cat /data/file; touch /data/new || echo refused",
+        );
         pod["spec"]["volumes"][0]["persistentVolumeClaim"]["readOnly"] = true.into();
         case.apply(&pod);
         case.wait_running("reader");
@@ -63,7 +68,9 @@ fn c04_a_read_only_mount_of_one_container_refuses_its_writes_alone() {
         case.apply(&pod);
         case.wait_running("both");
         wait_until("the file", || node.read(&handle, "file").is_some());
-        wait_until("the refusal", || case.kubectl(&["logs", "both", "--container=reader"]).ends_with("refused\n"));
+        wait_until("the refusal", || {
+            case.kubectl(&["logs", "both", "--container=reader"]).ends_with("refused\n")
+        });
         assert!(options(node, &handle).contains(&"rw".into()));
     });
 }
@@ -97,6 +104,9 @@ fn c05_an_option_the_driver_does_not_know_is_refused_by_name() {
         case.apply(&manifest::pod("pod", Some(node.name), &handle, "true"));
         let message = case.wait_event("pod", "PerNodeVolumeRefused");
         assert!(message.contains("usrquota"), "{message}");
-        assert!(node.mounts_of(&handle).is_empty() && !node.copy(&handle).exists(), "C16: something was left");
+        assert!(
+            node.mounts_of(&handle).is_empty() && !node.copy(&handle).exists(),
+            "C16: something was left"
+        );
     });
 }
