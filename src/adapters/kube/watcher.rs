@@ -1,0 +1,194 @@
+//! Keeps the live view: lists once, then follows the watch, and lists again when the chain breaks.
+//!
+//! A chain is a list and the watch streams after it, each begun at the revision the last one reached, with no gap longer
+//! than [`Settings::chain_gap_max`] (C22 (b)). What breaks it: 410, an object that cannot be decoded, a revision that goes
+//! back, a silence, a gap. The loop never ends by itself and never gives up; each pause and each wait in it is bounded.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::api_error::ApiError;
+use super::backoff::{Backoff, doubled, jitter};
+use super::counters::{Call, Counters};
+use super::lines::Lines;
+use super::listing::Lister;
+use super::live_view::{LiveView, Writer};
+use super::settings::Settings;
+use super::volume::{WatchEvent, read_event};
+
+/// The task behind a [`LiveView`].
+pub struct Watcher {
+    lister: Arc<Lister>,
+    view: Arc<LiveView>,
+    counters: Arc<Counters>,
+    settings: Settings,
+}
+
+/// How a stream ended, and whether it had been good for anything.
+struct StreamEnd {
+    /// `None` where the server ended it in good order.
+    error: Option<ApiError>,
+    /// Whether a line came.
+    delivered: bool,
+}
+
+impl Watcher {
+    /// A watcher that writes `view`.
+    #[must_use]
+    pub fn new(lister: Arc<Lister>, view: Arc<LiveView>, counters: Arc<Counters>, settings: Settings) -> Self {
+        Self { lister, view, counters, settings }
+    }
+
+    /// Watches until it is dropped.
+    pub async fn run(&self) {
+        loop {
+            tokio::select! {
+                // First, so that nothing more of a given-up history is taken in.
+                biased;
+                () = self.view.started_over() => tracing::info!("the view of PersistentVolumes begins anew"),
+                () = self.chains() => {}
+            }
+        }
+    }
+
+    /// One chain after the other. Never returns.
+    async fn chains(&self) {
+        let mut backoff = Backoff::default();
+        loop {
+            let writer = self.view.writer();
+            let why = self.one_chain(&writer, &mut backoff).await;
+            writer.stream_ended();
+            let pause = backoff.pause_after(&why, &self.settings);
+            tracing::warn!(
+                class = why.class(),
+                pause_ms = pause.as_millis(),
+                "the watch of PersistentVolumes broke and nothing is swept until they are listed again: {why}"
+            );
+            sleep(pause).await;
+        }
+    }
+
+    /// One list and what follows it, until the chain breaks.
+    async fn one_chain(&self, writer: &Writer, backoff: &mut Backoff) -> ApiError {
+        let begun = self.lister.list_for(self.watch_seconds()).await;
+        self.counters.count(Call::WatchList, begun.as_ref().err());
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(error) => return error,
+        };
+        tracing::info!(
+            revision = begun.listing.revision,
+            volumes = begun.listing.item_count,
+            own_volumes = begun.listing.volumes.len(),
+            streamed = begun.watch.is_some(),
+            "the PersistentVolumes are listed"
+        );
+        writer.begin(begun.listing);
+        let mut stream = begun.watch;
+        // Streams in a row that ended without a line.
+        let mut barren: u32 = 0;
+        loop {
+            let lines = match stream.take() {
+                Some(lines) => lines,
+                None => match self.reopened(barren).await {
+                    Ok(lines) => lines,
+                    Err(error) => return error,
+                },
+            };
+            writer.stream_stands();
+            let end = self.follow(lines, writer).await;
+            writer.stream_ended();
+            self.counters.count(Call::Watch, end.error.as_ref());
+            if end.delivered {
+                backoff.reset();
+                barren = 0;
+            } else {
+                barren = barren.saturating_add(1);
+            }
+            if let Some(error) = end.error.filter(breaks_the_chain) {
+                return error;
+            }
+        }
+    }
+
+    /// The next stream of a chain, if it stands before the gap is too long.
+    async fn reopened(&self, barren: u32) -> Result<Lines, ApiError> {
+        let deadline = Instant::now() + self.settings.chain_gap_max;
+        let pause = doubled(self.settings.reopen_pause, barren, self.settings.backoff_max);
+        let mut pause = pause + jitter(pause);
+        let mut backoff = Backoff::default();
+        let mut why = ApiError::Closed;
+        loop {
+            if Instant::now() + pause >= deadline {
+                return Err(why);
+            }
+            sleep(pause).await;
+            let opened = self.lister.watch_from(self.view.reached(), self.watch_seconds());
+            let late = |_| ApiError::Timeout { waiting_for: "the next watch of the chain" };
+            why = match timeout_at(deadline, opened).await.map_err(late).and_then(|opened| opened) {
+                Ok(lines) => return Ok(lines),
+                Err(error) => error,
+            };
+            self.counters.count(Call::Watch, Some(&why));
+            if breaks_the_chain(&why) {
+                return Err(why);
+            }
+            pause = backoff.pause_after(&why, &self.settings);
+        }
+    }
+
+    /// Reads a stream to its end.
+    async fn follow(&self, mut lines: Lines, writer: &Writer) -> StreamEnd {
+        let mut delivered = false;
+        let error = loop {
+            let event = match lines.next().await {
+                Ok(Some(line)) => read_event(line, self.lister.driver_name()),
+                Ok(None) => break None,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = event.and_then(|event| apply(event, writer)) {
+                break Some(error);
+            }
+            delivered = true;
+        };
+        StreamEnd { error, delivered }
+    }
+
+    /// How long a watch is asked to last: jittered, so that all nodes do not come back at once.
+    fn watch_seconds(&self) -> u64 {
+        (self.settings.watch_length + jitter(self.settings.watch_length)).as_secs().max(1)
+    }
+}
+
+fn apply(event: WatchEvent, writer: &Writer) -> Result<(), ApiError> {
+    match event {
+        WatchEvent::Named { volume, revision } => writer.named(volume, revision),
+        WatchEvent::Deleted { volume, revision } => writer.deleted(&volume, revision),
+        WatchEvent::Bookmark { revision, ends_initial_events: _ } => writer.bookmark(revision),
+        WatchEvent::Failed(error) => Err(error),
+    }
+}
+
+/// Whether going on from the last revision is no use, or no proof, after `error`.
+fn breaks_the_chain(error: &ApiError) -> bool {
+    match error {
+        ApiError::Gone
+        | ApiError::Undecodable { .. }
+        | ApiError::WentBack { .. }
+        | ApiError::Oversize { .. }
+        // A silence: the gap began with it, and it was longer than a chain allows.
+        | ApiError::Timeout { .. } => true,
+        ApiError::Unauthorized
+        | ApiError::Forbidden
+        | ApiError::NotFound
+        | ApiError::NamespaceEnding
+        | ApiError::AlreadyExists
+        | ApiError::Conflict
+        | ApiError::Throttled { .. }
+        | ApiError::Server { .. }
+        | ApiError::Refused { .. }
+        | ApiError::Unreachable { .. }
+        | ApiError::Closed => false,
+    }
+}

@@ -1,0 +1,203 @@
+//! What the tests of this suite share: a client of the mock with short limits, objects, and ways to wait.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use per_node::adapters::kube::client::connect;
+use per_node::adapters::kube::cluster::KubeCluster;
+use per_node::adapters::kube::counters::Counters;
+use per_node::adapters::kube::settings::Settings;
+use per_node::adapters::kube::transport::Transport;
+use per_node::domain::handle::Handle;
+use per_node::domain::signal::Signal;
+use per_node::domain::time::{Monotonic, Wall};
+use per_node::ports::clock::Clock;
+use per_node::ports::cluster::Cluster;
+use serde_json::{Value, json};
+
+use crate::mock_api::{MockApi, PATIENCE};
+
+pub const DRIVER: &str = "per-node.liken.sh";
+pub const NODE: &str = "node-1";
+pub const TOKEN: &str = "SECRET-TOKEN";
+
+pub const STREAMED: &str = "GET /api/v1/persistentvolumes?watch=true&sendInitialEvents=true&allowWatchBookmarks=true\
+    &resourceVersionMatch=NotOlderThan&resourceVersion=&timeoutSeconds=N";
+
+/// The request line of a watch that goes on from a revision.
+pub fn watch_from(revision: u64) -> String {
+    format!(
+        "GET /api/v1/persistentvolumes?watch=true&allowWatchBookmarks=true&resourceVersion={revision}&timeoutSeconds=N"
+    )
+}
+
+/// A clock that shows the process's own time.
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn monotonic(&self) -> Monotonic {
+        Monotonic(self.0.elapsed())
+    }
+
+    fn wall(&self) -> Wall {
+        Wall { unix_ms: 0 }
+    }
+}
+
+/// Limits that let a test see a time-out. Those that no test waits for are long.
+pub fn short_settings() -> Settings {
+    Settings {
+        backoff_first: Duration::from_millis(2),
+        backoff_max: Duration::from_millis(10),
+        reopen_pause: Duration::from_millis(1),
+        proof_jitter: Duration::ZERO,
+        proof_jitter_per_volume: Duration::ZERO,
+        ..Settings::default()
+    }
+}
+
+/// A client of the mock, through a kubeconfig with a token, as in production.
+pub async fn transport(api: &MockApi, settings: Settings) -> Transport {
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+         clusters: [{{name: k, cluster: {{server: '{}'}}}}]\nusers: [{{name: u, user: {{token: {TOKEN}}}}}]\n",
+        api.url()
+    );
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), kubeconfig).expect("a kubeconfig");
+    let client = connect(Some(file.path()), &settings).await.expect("a usable kubeconfig");
+    Transport::new(client, settings)
+}
+
+/// The adapter under test and what it is wired to.
+pub struct Harness {
+    pub cluster: Arc<KubeCluster>,
+    pub counters: Arc<Counters>,
+    pub sweep_wanted: Arc<Signal>,
+}
+
+impl Harness {
+    pub async fn of(api: &MockApi) -> Self {
+        Self::with_settings(api, short_settings()).await
+    }
+
+    pub async fn with_settings(api: &MockApi, settings: Settings) -> Self {
+        let transport = transport(api, settings).await;
+        let counters = Arc::new(Counters::default());
+        let sweep_wanted = Arc::new(Signal::default());
+        let clock = Arc::new(TestClock(Instant::now()));
+        let cluster =
+            Arc::new(KubeCluster::new(transport, DRIVER, clock, sweep_wanted.clone(), counters.clone()));
+        Self { cluster, counters, sweep_wanted }
+    }
+
+    /// Runs the watcher for as long as what is returned lives.
+    pub fn watch(&self) -> Watching {
+        let watcher = self.cluster.watcher();
+        Watching(tokio::spawn(async move { watcher.run().await }))
+    }
+
+    /// Waits until the view is as asked.
+    pub async fn until(&self, what: &str, reached: impl Fn(&KubeCluster) -> bool) {
+        let waiting = async {
+            while !reached(&self.cluster) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let health = || (self.cluster.watch_health(), self.counters.read());
+        assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "never {what}: {:?}", health());
+    }
+
+    /// How often a kind of call ended in a class.
+    pub fn count(&self, call: &str, class: &str) -> u64 {
+        let counts = self.counters.read();
+        counts.iter().filter(|(c, k, _)| c.word() == call && *k == class).map(|(_, _, count)| count).sum()
+    }
+
+    pub fn names(&self, handle: &str) -> bool {
+        self.cluster.is_named(&handle_of(handle))
+    }
+
+    pub fn deletion_was_seen(&self, handle: &str) -> bool {
+        self.cluster.deletion_was_seen(&handle_of(handle))
+    }
+
+    pub fn live(&self) -> bool {
+        self.cluster.watch_health().live
+    }
+
+    pub fn highest(&self) -> Option<u64> {
+        self.cluster.watch_health().highest.map(|revision| revision.0)
+    }
+}
+
+/// A running watcher; dropping it stops it.
+pub struct Watching(tokio::task::JoinHandle<()>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+pub fn handle_of(handle: &str) -> Handle {
+    Handle::parse(handle).expect("a handle")
+}
+
+/// A PersistentVolume of this driver, named like its handle.
+pub fn volume(handle: &str, revision: u64) -> Value {
+    volume_of(DRIVER, handle, &format!("uid-{handle}"), revision)
+}
+
+pub fn volume_of(driver: &str, handle: &str, uid: &str, revision: u64) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {
+            "name": format!("pv-{handle}"), "uid": uid, "resourceVersion": revision.to_string(),
+            "annotations": { "pv.kubernetes.io/bound-by-controller": "yes" },
+            "managedFields": [{ "manager": "kubectl", "fieldsV1": { "f:spec": {} } }],
+        },
+        "spec": {
+            "accessModes": ["ReadWriteMany"], "capacity": { "storage": "1Gi" },
+            "csi": { "driver": driver, "volumeHandle": handle, "volumeAttributes": { "a": "b" } },
+        },
+        "status": { "phase": "Bound" },
+    })
+}
+
+pub fn event(kind: &str, object: &Value) -> Value {
+    json!({ "type": kind, "object": object })
+}
+
+pub fn added(handle: &str, revision: u64) -> Value {
+    event("ADDED", &volume(handle, revision))
+}
+
+pub fn deleted(handle: &str, revision: u64) -> Value {
+    event("DELETED", &volume(handle, revision))
+}
+
+pub fn bookmark(revision: u64) -> Value {
+    let metadata = json!({ "resourceVersion": revision.to_string(), "creationTimestamp": null });
+    event("BOOKMARK", &json!({ "kind": "PersistentVolume", "metadata": metadata, "spec": {}, "status": {} }))
+}
+
+pub fn initial_events_end(revision: u64) -> Value {
+    let annotations = json!({ "k8s.io/initial-events-end": "true" });
+    let metadata = json!({ "resourceVersion": revision.to_string(), "annotations": annotations });
+    event("BOOKMARK", &json!({ "kind": "PersistentVolume", "metadata": metadata, "spec": {} }))
+}
+
+pub fn page(revision: u64, next: Option<&str>, items: &[Value]) -> Value {
+    let mut metadata = json!({ "resourceVersion": revision.to_string() });
+    if let Some(next) = next {
+        metadata["continue"] = json!(next);
+    }
+    json!({ "kind": "PersistentVolumeList", "apiVersion": "v1", "metadata": metadata, "items": items })
+}
+
+pub fn status(code: u16, reason: &str) -> Value {
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": reason, "code": code,
+            "message": "SECRET-MESSAGE" })
+}
