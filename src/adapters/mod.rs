@@ -3,4 +3,5 @@
 pub mod cli;
 pub mod confirm;
 pub mod event_log;
+pub mod kube;
 pub mod system_clock;

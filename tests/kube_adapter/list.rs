@@ -278,10 +278,12 @@ async fn c41_a_server_that_is_away_is_told_with_its_cause() {
 async fn c48_pages_of_huge_objects_are_asked_for_in_smaller_ones() {
     let mut huge = volume_of("other.example", "c", "uid-c", 7);
     huge["metadata"]["annotations"] = json!({ "note": "x".repeat(9 * 1024 * 1024) });
-    let smaller = |limit| Expected::call(
-        &format!("GET /api/v1/persistentvolumes?limit={limit}"),
-        Reply::json(200, &page(40, None, &[volume("a", 5)])),
-    );
+    let smaller = |limit| {
+        Expected::call(
+            &format!("GET /api/v1/persistentvolumes?limit={limit}"),
+            Reply::json(200, &page(40, None, &[volume("a", 5)])),
+        )
+    };
     let calls = vec![
         refused(),
         first_page(Reply::json(200, &page(40, Some("t"), &[huge.clone(), huge]))),
@@ -293,7 +295,8 @@ async fn c48_pages_of_huge_objects_are_asked_for_in_smaller_ones() {
 #[tokio::test]
 async fn c22_the_cluster_is_known_by_the_uid_of_kube_system() {
     let line = "GET /api/v1/namespaces/kube-system";
-    let namespace = |uid: Value| json!({ "kind": "Namespace", "metadata": { "name": "kube-system", "uid": uid } });
+    let namespace =
+        |uid: Value| json!({ "kind": "Namespace", "metadata": { "name": "kube-system", "uid": uid } });
     let api = MockApi::expecting([
         Expected::call(line, Reply::json(200, &namespace(json!("uid-1")))),
         Expected::call(line, Reply::json(200, &namespace(json!("")))),

@@ -200,7 +200,9 @@ impl Reply {
     /// An answer of 200 that begins with `text` and breaks off.
     pub fn broken(text: &str) -> Self {
         let (push, reply) = Self::pushed();
-        push.text(text);
+        if !text.is_empty() {
+            push.text(text);
+        }
         push.break_off();
         reply
     }
@@ -213,7 +215,9 @@ impl Reply {
     async fn into_response(self) -> Response {
         let body = match self.body {
             ReplyBody::Whole(text) => Body::from(text),
-            ReplyBody::Pieces(pieces) => Body::from_stream(UnboundedReceiverStream::new(pieces).map(piece_bytes)),
+            ReplyBody::Pieces(pieces) => {
+                Body::from_stream(UnboundedReceiverStream::new(pieces).then(piece_bytes))
+            }
             ReplyBody::Never => std::future::pending().await,
         };
         let mut response = Response::builder().status(self.status).header("content-type", "application/json");
@@ -242,17 +246,22 @@ impl Push {
     }
 }
 
-fn piece_bytes(piece: Piece) -> io::Result<Bytes> {
+async fn piece_bytes(piece: Piece) -> io::Result<Bytes> {
     match piece {
         Piece::Bytes(text) => Ok(Bytes::from(text)),
-        Piece::Break => Err(io::Error::other("the script breaks the connection")),
+        Piece::Break => {
+            // Whatever was sent before reaches the client only if the server gets to write before the break.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Err(io::Error::other("the script breaks the connection"))
+        }
     }
 }
 
 async fn answer(State(shared): State<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let line = normalised(&format!("{} {}", parts.method, parts.uri));
-    let header = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
+    let header =
+        |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
     let body = to_bytes(body, REQUEST_BYTES_MAX).await.unwrap_or_default();
     let reply = {
         let mut script = shared.script.lock().unwrap();
@@ -263,7 +272,8 @@ async fn answer(State(shared): State<Shared>, request: Request) -> Response {
                 Reply::text(501, "")
             }
             Some(expected) => {
-                let complaint = expected.complaint_about(&line, &header("content-type").unwrap_or_default(), &body);
+                let complaint =
+                    expected.complaint_about(&line, &header("content-type").unwrap_or_default(), &body);
                 script.complaints.extend(complaint);
                 expected.reply
             }
@@ -279,7 +289,9 @@ fn normalised(line: &str) -> String {
     let mut parameters: Vec<String> = query
         .split('&')
         .map(|parameter| match parameter.split_once('=') {
-            Some(("timeoutSeconds", seconds)) if seconds.parse::<u32>().is_ok() => "timeoutSeconds=N".to_owned(),
+            Some(("timeoutSeconds", seconds)) if seconds.parse::<u32>().is_ok() => {
+                "timeoutSeconds=N".to_owned()
+            }
             _ => parameter.to_owned(),
         })
         .collect();

@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn c32_a_namespace_that_ends_is_told_from_a_missing_permission() {
-        let terminating = r#"{"reason":"Forbidden","details":{"causes":[{"reason":"NamespaceTerminating"}]}}"#;
+        let terminating =
+            r#"{"reason":"Forbidden","details":{"causes":[{"reason":"NamespaceTerminating"}]}}"#;
         assert_eq!(answer(403, terminating), ApiError::NamespaceEnding);
         assert_eq!(answer(404, r#"{"details":{"kind":"namespaces"}}"#), ApiError::NamespaceEnding);
         assert_eq!(answer(403, r#"{"details":{"causes":null}}"#), ApiError::Forbidden);

@@ -129,7 +129,9 @@ mod tests {
         let file = kubeconfig(&format!("{SERVER}users: [{{name: u, user: {{}}}}]\n"));
         let config = mended(from_kubeconfig(file.path()).await.expect("usable"), &Settings::default());
         assert!(!config.default_retry);
-        assert!(config.read_timeout.is_some() && config.connect_timeout.is_some() && config.reset_reader_on_write);
+        assert!(
+            config.read_timeout.is_some() && config.connect_timeout.is_some() && config.reset_reader_on_write
+        );
     }
 
     #[tokio::test]
@@ -143,7 +145,10 @@ mod tests {
     #[tokio::test]
     async fn a_missing_kubeconfig_names_the_flag_and_the_file() {
         let error = connect(Some(Path::new("/nowhere/config")), &Settings::default()).await.map(drop);
-        assert_eq!(error.expect_err("missing").to_string(), "--kubeconfig /nowhere/config: it cannot be read: entity not found");
+        assert_eq!(
+            error.expect_err("missing").to_string(),
+            "--kubeconfig /nowhere/config: it cannot be read: entity not found"
+        );
     }
 
     #[tokio::test]
@@ -151,7 +156,8 @@ mod tests {
         let exec = "{apiVersion: client.authentication.k8s.io/v1, command: /bin/sh, interactiveMode: Never, \
             args: ['-c', 'echo SECRET-TOKEN; exit 3']}";
         let file = kubeconfig(&format!("{SERVER}users: [{{name: u, user: {{exec: {exec}}}}}]\n"));
-        let error = connect(Some(file.path()), &Settings::default()).await.map(drop).expect_err("the plugin fails");
+        let error =
+            connect(Some(file.path()), &Settings::default()).await.map(drop).expect_err("the plugin fails");
         assert!(!format!("{error} {error:?}").contains("SECRET"), "{error:?}");
         assert!(error.to_string().contains("no credentials could be obtained"), "{error}");
     }

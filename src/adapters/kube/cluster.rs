@@ -67,7 +67,8 @@ impl KubeCluster {
     async fn wait_for_turn(&self) {
         let settings = self.transport.settings();
         let volumes = u32::try_from(self.view.item_count()).unwrap_or(u32::MAX);
-        let spread = settings.proof_jitter_per_volume.saturating_mul(volumes).saturating_add(settings.proof_jitter);
+        let spread =
+            settings.proof_jitter_per_volume.saturating_mul(volumes).saturating_add(settings.proof_jitter);
         sleep(jitter(spread.min(settings.proof_jitter_max))).await;
     }
 

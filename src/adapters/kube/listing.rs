@@ -75,7 +75,8 @@ impl Lister {
         if self.may_stream() {
             let opened = timeout_at(deadline, self.open_streamed(watch_seconds)).await.map_err(late)?;
             if let Some(lines) = opened? {
-                let streamed = timeout_at(deadline, self.read_initial(lines)).await.map_err(late).and_then(|read| read);
+                let streamed =
+                    timeout_at(deadline, self.read_initial(lines)).await.map_err(late).and_then(|read| read);
                 self.count_stream(&streamed);
                 return streamed;
             }

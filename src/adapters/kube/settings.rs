@@ -21,7 +21,6 @@ pub const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of any other answer that is read: a namespace, an error.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-
 /// Streamed lists that may break after they were accepted before this process keeps to pages.
 pub const BROKEN_STREAMED_LISTS_MAX: u32 = 2;
 

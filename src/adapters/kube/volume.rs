@@ -190,7 +190,8 @@ fn parse_revision(resource_version: Option<&str>) -> Result<u64, ApiError> {
 
 impl WireObject<'_> {
     fn volume(&self, driver_name: &str) -> Result<Volume, ApiError> {
-        let metadata = self.metadata.as_ref().ok_or(ApiError::Undecodable { what: "the metadata of a volume" })?;
+        let metadata =
+            self.metadata.as_ref().ok_or(ApiError::Undecodable { what: "the metadata of a volume" })?;
         let uid = metadata.uid.as_deref().filter(|uid| !uid.is_empty());
         let uid = uid.ok_or(ApiError::Undecodable { what: "the uid of a volume" })?.to_owned();
         let spec = self.spec.as_ref().ok_or(ApiError::Undecodable { what: "the spec of a volume" })?;
@@ -244,14 +245,22 @@ mod tests {
     fn events_are_read_with_their_revision() {
         let revision = 7;
         assert_eq!(event("ADDED", &ours("a")), Ok(WatchEvent::Named { volume: volume(Some("a")), revision }));
-        assert_eq!(event("MODIFIED", &ours("a")), Ok(WatchEvent::Named { volume: volume(Some("a")), revision }));
-        assert_eq!(event("DELETED", &ours("a")), Ok(WatchEvent::Deleted { volume: volume(Some("a")), revision }));
+        assert_eq!(
+            event("MODIFIED", &ours("a")),
+            Ok(WatchEvent::Named { volume: volume(Some("a")), revision })
+        );
+        assert_eq!(
+            event("DELETED", &ours("a")),
+            Ok(WatchEvent::Deleted { volume: volume(Some("a")), revision })
+        );
     }
 
     #[test]
     fn c48_of_other_drivers_no_handle_is_kept() {
         let revision = 7;
-        for csi in [r#""csi":{"driver":"other","volumeHandle":"a"}"#, r#""hostPath":{"path":"/"}"#, r#""csi":null"#] {
+        for csi in
+            [r#""csi":{"driver":"other","volumeHandle":"a"}"#, r#""hostPath":{"path":"/"}"#, r#""csi":null"#]
+        {
             let expected = WatchEvent::Named { volume: volume(None), revision };
             assert_eq!(event("ADDED", &object(csi)), Ok(expected), "{csi}");
         }
@@ -266,7 +275,8 @@ mod tests {
     #[test]
     fn bookmarks_say_whether_the_initial_events_are_over() {
         let bookmark = r#"{"metadata":{"resourceVersion":"9","creationTimestamp":null},"spec":{}}"#;
-        let end = r#"{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
+        let end =
+            r#"{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
         let expected = |ends_initial_events| Ok(WatchEvent::Bookmark { revision: 9, ends_initial_events });
         assert_eq!(event("BOOKMARK", bookmark), expected(false));
         assert_eq!(event("BOOKMARK", end), expected(true));
@@ -306,6 +316,9 @@ mod tests {
         let empty = Ok(Page { revision: 12, next: None, item_count: 0, volumes: vec![] });
         assert_eq!(page(r#"{"resourceVersion":"12","continue":""}"#, "null"), empty);
         assert!(page("{}", "[]").is_err(), "a list without a revision proves nothing");
-        assert!(page(r#"{"resourceVersion":"12"}"#, "[{}]").is_err(), "an undecodable object spoils the page");
+        assert!(
+            page(r#"{"resourceVersion":"12"}"#, "[{}]").is_err(),
+            "an undecodable object spoils the page"
+        );
     }
 }

@@ -36,7 +36,12 @@ struct StreamEnd {
 impl Watcher {
     /// A watcher that writes `view`.
     #[must_use]
-    pub fn new(lister: Arc<Lister>, view: Arc<LiveView>, counters: Arc<Counters>, settings: Settings) -> Self {
+    pub fn new(
+        lister: Arc<Lister>,
+        view: Arc<LiveView>,
+        counters: Arc<Counters>,
+        settings: Settings,
+    ) -> Self {
         Self { lister, view, counters, settings }
     }
 
