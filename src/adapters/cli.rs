@@ -227,7 +227,8 @@ fn octal_mode(raw: &str) -> Result<u32, String> {
 }
 
 fn duration(raw: &str) -> Result<Duration, String> {
-    let span = humantime::parse_duration(raw).map_err(|error| format!("{error}; write it as 90s, 10m or 1h30m"))?;
+    let span =
+        humantime::parse_duration(raw).map_err(|error| format!("{error}; write it as 90s, 10m or 1h30m"))?;
     if (DURATION_MIN..=DURATION_MAX).contains(&span) {
         Ok(span)
     } else {

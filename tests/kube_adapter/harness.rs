@@ -1,7 +1,8 @@
 //! What the tests of this suite share: a client of the mock with short limits, objects, and ways to wait.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use per_node::adapters::kube::client::connect;
 use per_node::adapters::kube::cluster::KubeCluster;
@@ -31,12 +32,13 @@ pub fn watch_from(revision: u64) -> String {
     )
 }
 
-/// A clock that shows the process's own time.
-struct TestClock(Instant);
+/// A clock that goes on by a millisecond each time somebody looks.
+#[derive(Default)]
+struct TestClock(AtomicU64);
 
 impl Clock for TestClock {
     fn monotonic(&self) -> Monotonic {
-        Monotonic(self.0.elapsed())
+        Monotonic(Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed)))
     }
 
     fn wall(&self) -> Wall {
@@ -85,7 +87,7 @@ impl Harness {
         let transport = transport(api, settings).await;
         let counters = Arc::new(Counters::default());
         let sweep_wanted = Arc::new(Signal::default());
-        let clock = Arc::new(TestClock(Instant::now()));
+        let clock = Arc::new(TestClock::default());
         let cluster =
             Arc::new(KubeCluster::new(transport, DRIVER, clock, sweep_wanted.clone(), counters.clone()));
         Self { cluster, counters, sweep_wanted }

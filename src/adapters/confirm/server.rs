@@ -42,7 +42,9 @@ async fn answer(stream: UnixStream, sweeper: Option<&Mutex<Sweeper>>) -> io::Res
     tokio::time::timeout(QUESTION_TIMEOUT, reader.read_line(&mut line)).await??;
     let text = match (Question::parse(&line), sweeper) {
         (None, _) => "error the question is not understood: are both of one version?".to_owned(),
-        (Some(_), None) => "ok nothing waits for a confirmation: with --standalone nothing is removed".to_owned(),
+        (Some(_), None) => {
+            "ok nothing waits for a confirmation: with --standalone nothing is removed".to_owned()
+        }
         (Some(Question::Show), Some(sweeper)) => show(&*sweeper.lock().await),
         (Some(Question::Confirm), Some(sweeper)) => confirm(&mut *sweeper.lock().await).await,
     };
@@ -61,7 +63,10 @@ async fn confirm(sweeper: &mut Sweeper) -> String {
     match sweeper.confirm().await {
         Ok(waiting) => {
             tracing::warn!(waiting = waiting.as_str(), "a person has confirmed: removals go on");
-            format!("ok confirmed; removals go on, each with a proof of its own. It was: {}", waiting.sentence())
+            format!(
+                "ok confirmed; removals go on, each with a proof of its own. It was: {}",
+                waiting.sentence()
+            )
         }
         Err(ConfirmError::NothingWaits) => "ok nothing waits for a confirmation".to_owned(),
         Err(error @ (ConfirmError::Cluster(_) | ConfirmError::Records(_))) => {
