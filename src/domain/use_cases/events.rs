@@ -63,8 +63,9 @@ impl Driver {
             let now = self.ports.clock.monotonic();
             let Some(post) = self.events.book().next_post(now) else { break };
             self.post(post).await;
+            // Between any two posts, so that refusals outlive a restart also while the API server is slow.
+            self.save_series().await;
         }
-        self.save_series().await;
         let expired = self.events.book().expire(self.ports.clock.wall());
         for name in expired {
             self.drop_series(&name).await;
