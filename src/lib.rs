@@ -9,3 +9,4 @@
 pub mod adapters;
 pub mod domain;
 pub mod ports;
+pub mod proto;
