@@ -4,4 +4,6 @@ pub mod cli;
 pub mod confirm;
 pub mod event_log;
 pub mod kube;
+pub mod registration;
+pub mod socket;
 pub mod system_clock;

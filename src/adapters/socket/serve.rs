@@ -1,0 +1,83 @@
+//! Serving gRPC on a bound socket until told to stop, and stopping well (C42).
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::{Stream, stream};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::service::Routes;
+use tonic::transport::Server;
+
+use super::bind::Bound;
+
+/// How long calls in flight may take to end. The process promises to be gone within 5 s (C42); the rest is for what
+/// comes after.
+pub const DRAIN_MS: u64 = 4_500;
+
+/// The pause after a connection could not be accepted. The usual reason, no descriptors left, does not go away by
+/// asking again at once.
+const ACCEPT_RETRY_MS: u64 = 50;
+
+/// How the service ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drain {
+    /// Every call that had begun was answered, and every task of its own had ended.
+    Complete,
+    /// Something was still running when the time was up. The journal of C16 is there for it.
+    CutOff,
+}
+
+/// Serves `routes` until `shutdown`; then removes the socket if it is still ours, accepts no more, and waits at most
+/// [`DRAIN_MS`] for calls in flight and for the tasks in `calls`, which outlive callers that went away (C16).
+///
+/// # Errors
+/// What the transport said when it could not serve at all.
+pub async fn serve(
+    routes: Routes,
+    bound: Bound,
+    shutdown: CancellationToken,
+    calls: TaskTracker,
+) -> Result<Drain, tonic::transport::Error> {
+    let Bound { listener, file } = bound;
+    let stop = {
+        let shutdown = shutdown.clone();
+        async move {
+            shutdown.cancelled().await;
+            // Before the listener goes: as long as it is open no other socket can have its inode.
+            if let Err(error) = file.remove() {
+                tracing::warn!(socket = %file.path(), %error, "the socket could not be removed");
+            }
+        }
+    };
+    let service = async {
+        Server::builder().add_routes(routes).serve_with_incoming_shutdown(accept(listener), stop).await?;
+        calls.close();
+        calls.wait().await;
+        Ok(Drain::Complete)
+    };
+    let time_is_up = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(DRAIN_MS)).await;
+    };
+    tokio::select! {
+        ended = service => ended,
+        () = time_is_up => Ok(Drain::CutOff),
+    }
+}
+
+/// The connections. A failed `accept` is no reason to stop: the kubelet would lose the driver.
+fn accept(listener: UnixListener) -> impl Stream<Item = io::Result<UnixStream>> {
+    stream::unfold(listener, |listener| async move {
+        loop {
+            match listener.accept().await {
+                Ok((connection, _)) => return Some((Ok(connection), listener)),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
+                }
+            }
+        }
+    })
+}
