@@ -63,9 +63,11 @@ impl Node {
         assert!(reached, "{phase:?} was not reached, it is {:?}", self.phase.borrow());
     }
 
-    async fn stop(self) {
+    /// Ends the registration and hands back the node's directories, which go when they are dropped.
+    async fn stop(self) -> TempDir {
         self.shutdown.cancel();
         self.keeper.await.expect("it ends without a panic");
+        self.root
     }
 }
 
@@ -102,7 +104,7 @@ async fn c43_a_shutdown_takes_the_driver_out_of_the_kubelet() {
     let mut kubelet = PluginWatcher::start(&node.directory(), &Script::default());
     assert_eq!(kubelet.next().await, Did::Registered(info()));
     let socket = node.socket();
-    node.stop().await;
+    let _root = node.stop().await;
     assert!(!socket.exists());
     assert_eq!(kubelet.next().await, Did::Deregistered);
 }
@@ -234,8 +236,7 @@ async fn c43_a_file_that_is_no_socket_is_left_alone_and_told() {
     let mut node = Node::start_in(root, Duration::from_millis(2));
     let told = node.phase.wait_for(|now| matches!(now, Phase::NoSocket(_))).await.expect("told").to_string();
     assert!(told.contains("is no socket"), "{told}");
-    node.shutdown.cancel();
-    node.keeper.await.expect("it ends without a panic");
+    let _root = node.stop().await;
     assert_eq!(fs::read(&path).expect("still there"), b"notes");
 }
 

@@ -1,6 +1,6 @@
 //! A double of the kubelet's plugin watcher: what it does when a socket appears in the registry directory, changes
-//! or goes. It knows a socket by its inode, asks it once, and does not ask again before it is another one; a driver
-//! whose registration failed stays unregistered until then (kubelets before 1.36.3).
+//! or goes. It knows a socket by its inode and the time it was made (inodes are used again), asks it once, and
+//! does not ask again before it is another one; a driver whose registration failed stays unregistered until then (kubelets before 1.36.3).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -59,13 +59,13 @@ impl Drop for PluginWatcher {
 }
 
 async fn watch(directory: PathBuf, failures: Script, did: mpsc::UnboundedSender<Did>) {
-    // By path: the inode that was seen, and whether the driver behind it is registered.
-    let mut known: BTreeMap<PathBuf, (u64, bool)> = BTreeMap::new();
+    // By path: the socket that was seen, and whether the driver behind it is registered.
+    let mut known: BTreeMap<PathBuf, (Made, bool)> = BTreeMap::new();
     loop {
         let there = sockets(&directory);
         let changed: Vec<PathBuf> = known
             .iter()
-            .filter(|(path, (inode, _))| there.get(*path) != Some(inode))
+            .filter(|(path, (made, _))| there.get(*path) != Some(made))
             .map(|(path, _)| path.clone())
             .collect();
         for path in changed {
@@ -73,13 +73,13 @@ async fn watch(directory: PathBuf, failures: Script, did: mpsc::UnboundedSender<
                 let _ = did.send(Did::Deregistered);
             }
         }
-        for (path, inode) in there {
+        for (path, made) in there {
             if known.contains_key(&path) {
                 continue;
             }
             match register(&path, &failures).await {
                 Ok(done) => {
-                    known.insert(path, (inode, matches!(done, Did::Registered(_))));
+                    known.insert(path, (made, matches!(done, Did::Registered(_))));
                     let _ = did.send(done);
                 }
                 // Not in its cache, so the next round asks again.
@@ -90,14 +90,17 @@ async fn watch(directory: PathBuf, failures: Script, did: mpsc::UnboundedSender<
     }
 }
 
-fn sockets(directory: &Path) -> BTreeMap<PathBuf, u64> {
+/// Which socket it is: inode, and seconds and nanoseconds of its making.
+type Made = (u64, i64, i64);
+
+fn sockets(directory: &Path) -> BTreeMap<PathBuf, Made> {
     let Ok(entries) = fs::read_dir(directory) else { return BTreeMap::new() };
     entries
         .flatten()
         .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
         .filter_map(|entry| Some((entry.path(), fs::symlink_metadata(entry.path()).ok()?)))
         .filter(|(_, found)| found.file_type().is_socket())
-        .map(|(path, found)| (path, found.ino()))
+        .map(|(path, found)| (path, (found.ino(), found.ctime(), found.ctime_nsec())))
         .collect()
 }
 
