@@ -2,7 +2,9 @@
 
 pub mod cli;
 pub mod confirm;
+pub mod csi;
 pub mod event_log;
+pub mod http;
 pub mod kube;
 pub mod registration;
 pub mod socket;

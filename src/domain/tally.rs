@@ -41,6 +41,7 @@ pub enum WaitingFor {
 /// All counters and gauges of one process.
 #[derive(Debug, Default)]
 pub struct Tally {
+    answers: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     refusals: [AtomicU64; 3],
     sweep: Mutex<BTreeMap<SweepOutcome, u64>>,
     sync_failures: Mutex<BTreeMap<&'static str, u64>>,
@@ -107,6 +108,17 @@ impl WaitingFor {
 }
 
 impl Tally {
+    /// A call was answered: its name, and the name of its code, as the inbound adapter has them.
+    pub fn answered(&self, call: &'static str, code: &'static str) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        *answers.entry((call, code)).or_default() += 1;
+    }
+
+    /// Answers by call and code.
+    pub fn answers(&self) -> BTreeMap<(&'static str, &'static str), u64> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub fn refused(&self, reason: Reason) {
         self.refusals[reason as usize].fetch_add(1, Ordering::Relaxed);
     }

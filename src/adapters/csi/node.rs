@@ -1,0 +1,185 @@
+//! The Node service: publish, unpublish, statistics, and what the node is. Every other call is UNIMPLEMENTED.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::{Code, Request, Response, Status};
+
+use super::pending::Pending;
+use super::{convert, status};
+use crate::domain::use_cases::driver::Driver;
+use crate::proto::csi::node_service_capability::{Rpc, Type, rpc};
+use crate::proto::csi::{
+    NodeExpandVolumeRequest, NodeExpandVolumeResponse, NodeGetCapabilitiesRequest,
+    NodeGetCapabilitiesResponse, NodeGetInfoRequest, NodeGetInfoResponse, NodeGetStorageHealthRequest,
+    NodeGetStorageHealthResponse, NodeGetVolumeHealthRequest, NodeGetVolumeHealthResponse,
+    NodeGetVolumeStatsRequest, NodeGetVolumeStatsResponse, NodePublishVolumeRequest,
+    NodePublishVolumeResponse, NodeServiceCapability, NodeStageVolumeRequest, NodeStageVolumeResponse,
+    NodeUnpublishVolumeRequest, NodeUnpublishVolumeResponse, NodeUnstageVolumeRequest,
+    NodeUnstageVolumeResponse, node_server,
+};
+
+/// What the node can do (C4): no staging, no expansion. SINGLE_NODE_MULTI_WRITER makes the kubelet tell a
+/// ReadWriteOncePod claim from others; VOLUME_MOUNT_GROUP makes it leave a pod's `fsGroup` to the driver (C7).
+const CAPABILITIES: [rpc::Type; 3] =
+    [rpc::Type::GetVolumeStats, rpc::Type::SingleNodeMultiWriter, rpc::Type::VolumeMountGroup];
+
+/// A volume id is shown in the log up to this many characters.
+const SHOWN_ID_MAX: usize = 300;
+
+/// Answers for one driver.
+pub(super) struct Node {
+    driver: Arc<Driver>,
+    node_id: String,
+    shutdown: CancellationToken,
+    calls: TaskTracker,
+    pending: Pending,
+}
+
+impl Node {
+    pub(super) fn new(
+        driver: Arc<Driver>,
+        node_id: String,
+        shutdown: CancellationToken,
+        calls: TaskTracker,
+    ) -> Self {
+        Self { driver, node_id, shutdown, calls, pending: Pending::default() }
+    }
+
+    /// Runs a call that changes something in a task of its own: tonic drops the handler when the caller goes away,
+    /// and a publish runs to its end all the same (C16). Whoever comes again finds its outcome.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        volume_id: String,
+        call: impl Future<Output = Result<T, Status>> + Send + 'static,
+    ) -> Result<T, Status> {
+        if self.shutdown.is_cancelled() {
+            return Err(status::of_shutdown());
+        }
+        let Some(in_flight) = self.pending.admit(&volume_id) else {
+            return Err(status::of_crowd());
+        };
+        let driver = self.driver.clone();
+        let task = self.calls.spawn(async move {
+            let answer = call.await;
+            answered(&driver, name, &volume_id, &answer);
+            drop(in_flight);
+            answer
+        });
+        match task.await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::error!(call = name, %error, "a call ended without an answer");
+                Err(status::of_lost_call())
+            }
+        }
+    }
+}
+
+/// Counts an answer, and writes one that is not OK to the log: a refusal that names no pod posts no event (C30).
+fn answered<T>(driver: &Driver, call: &'static str, volume_id: &str, answer: &Result<T, Status>) {
+    let code = status::name(answer.as_ref().map_or_else(Status::code, |_| Code::Ok));
+    driver.tally().answered(call, code);
+    if let Err(status) = answer {
+        let volume_id: String = volume_id.chars().take(SHOWN_ID_MAX).collect();
+        tracing::warn!(call, ?volume_id, code, why = status.message(), "not done");
+    }
+}
+
+#[tonic::async_trait]
+impl node_server::Node for Node {
+    async fn node_publish_volume(
+        &self,
+        request: Request<NodePublishVolumeRequest>,
+    ) -> Result<Response<NodePublishVolumeResponse>, Status> {
+        let request = convert::publish(request.into_inner());
+        let volume_id = request.volume_id.clone();
+        let driver = self.driver.clone();
+        let publish =
+            async move { driver.publish(&request).await.map_err(|error| status::of_publish(&error)) };
+        let answer = self.to_its_end("NodePublishVolume", volume_id, publish).await;
+        answer.map(|()| Response::new(NodePublishVolumeResponse {}))
+    }
+
+    async fn node_unpublish_volume(
+        &self,
+        request: Request<NodeUnpublishVolumeRequest>,
+    ) -> Result<Response<NodeUnpublishVolumeResponse>, Status> {
+        let request = convert::unpublish(request.into_inner());
+        let volume_id = request.volume_id.clone();
+        let driver = self.driver.clone();
+        let unpublish =
+            async move { driver.unpublish(&request).await.map_err(|error| status::of_unpublish(&error)) };
+        let answer = self.to_its_end("NodeUnpublishVolume", volume_id, unpublish).await;
+        answer.map(|()| Response::new(NodeUnpublishVolumeResponse {}))
+    }
+
+    /// Changes nothing, so it ends with its caller.
+    async fn node_get_volume_stats(
+        &self,
+        request: Request<NodeGetVolumeStatsRequest>,
+    ) -> Result<Response<NodeGetVolumeStatsResponse>, Status> {
+        let NodeGetVolumeStatsRequest { volume_id, volume_path, .. } = request.into_inner();
+        let statistics = self.driver.statistics(&volume_id, &volume_path).await;
+        let answer = statistics.map_err(|error| status::of_statistics(&error));
+        answered(&self.driver, "NodeGetVolumeStats", &volume_id, &answer);
+        answer.map(|statistics| Response::new(convert::statistics(&statistics)))
+    }
+
+    async fn node_get_capabilities(
+        &self,
+        _request: Request<NodeGetCapabilitiesRequest>,
+    ) -> Result<Response<NodeGetCapabilitiesResponse>, Status> {
+        let capability =
+            |rpc: rpc::Type| NodeServiceCapability { r#type: Some(Type::Rpc(Rpc { r#type: rpc.into() })) };
+        let capabilities = CAPABILITIES.map(capability).to_vec();
+        Ok(Response::new(NodeGetCapabilitiesResponse { capabilities }))
+    }
+
+    /// The name alone: no limit and no topology (C4).
+    async fn node_get_info(
+        &self,
+        _request: Request<NodeGetInfoRequest>,
+    ) -> Result<Response<NodeGetInfoResponse>, Status> {
+        let node_id = self.node_id.clone();
+        Ok(Response::new(NodeGetInfoResponse { node_id, max_volumes_per_node: 0, accessible_topology: None }))
+    }
+
+    async fn node_stage_volume(
+        &self,
+        _request: Request<NodeStageVolumeRequest>,
+    ) -> Result<Response<NodeStageVolumeResponse>, Status> {
+        Err(status::of_unserved("NodeStageVolume"))
+    }
+
+    async fn node_unstage_volume(
+        &self,
+        _request: Request<NodeUnstageVolumeRequest>,
+    ) -> Result<Response<NodeUnstageVolumeResponse>, Status> {
+        Err(status::of_unserved("NodeUnstageVolume"))
+    }
+
+    async fn node_expand_volume(
+        &self,
+        _request: Request<NodeExpandVolumeRequest>,
+    ) -> Result<Response<NodeExpandVolumeResponse>, Status> {
+        Err(status::of_unserved("NodeExpandVolume"))
+    }
+
+    async fn node_get_volume_health(
+        &self,
+        _request: Request<NodeGetVolumeHealthRequest>,
+    ) -> Result<Response<NodeGetVolumeHealthResponse>, Status> {
+        Err(status::of_unserved("NodeGetVolumeHealth"))
+    }
+
+    async fn node_get_storage_health(
+        &self,
+        _request: Request<NodeGetStorageHealthRequest>,
+    ) -> Result<Response<NodeGetStorageHealthResponse>, Status> {
+        Err(status::of_unserved("NodeGetStorageHealth"))
+    }
+}

@@ -1,0 +1,122 @@
+//! `/healthz`, `/readyz` and `/metrics` on one port (C45).
+//!
+//! Everything is answered from memory: neither disk nor API server is touched, so that a probe never fails, and a
+//! scrape never hangs, because of them. It tells; it never changes anything.
+
+mod listener;
+mod metrics;
+mod readiness;
+
+use std::future::IntoFuture;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::tally::Tally;
+use crate::ports::clock::Clock;
+use crate::ports::cluster::Cluster;
+use crate::ports::copies::Copies;
+
+pub use readiness::Readiness;
+
+/// What Prometheus takes a page of OpenMetrics for.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How long an answer may take after the shutdown. Nobody waits for a page as the process stops (C42).
+const DRAIN_MS: u64 = 500;
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Where the answers come from.
+#[derive(Clone)]
+pub struct Sources {
+    pub tally: Arc<Tally>,
+    pub copies: Arc<dyn Copies>,
+    pub clock: Arc<dyn Clock>,
+    /// `None` with `--standalone`.
+    pub cluster: Option<Arc<dyn Cluster>>,
+    pub readiness: Readiness,
+}
+
+/// What the handlers share.
+struct Shared {
+    sources: Sources,
+    registry: Registry,
+}
+
+/// The three pages.
+pub fn router(sources: Sources) -> Router {
+    let registry = metrics::registry(sources.clone());
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics_page))
+        .with_state(Arc::new(Shared { sources, registry }))
+}
+
+/// Serves until `shutdown`; what is being answered then has [`DRAIN_MS`] to end.
+///
+/// # Errors
+/// None that a connection causes.
+pub async fn serve(listener: TcpListener, sources: Sources, shutdown: CancellationToken) -> io::Result<()> {
+    let server = axum::serve(listener::Bounded::new(listener), router(sources))
+        .with_graceful_shutdown(shutdown.clone().cancelled_owned());
+    let time_is_up = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(Duration::from_millis(DRAIN_MS)).await;
+    };
+    tokio::select! {
+        ended = server.into_future() => ended,
+        () = time_is_up => Ok(()),
+    }
+}
+
+/// What Probe answers: the process runs. It fails only when the runtime no longer answers at all; everything that
+/// passes by itself is `/readyz`'s, for a restart would not mend it.
+async fn healthz() -> Response {
+    page(StatusCode::OK, PLAIN, "ok\n".to_owned())
+}
+
+async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
+    let Sources { tally, cluster, readiness, .. } = &shared.sources;
+    let reasons = readiness.reasons();
+    let mut text = String::new();
+    for reason in &reasons {
+        text += &format!("not ready: {reason}\n");
+    }
+    if reasons.is_empty() {
+        text += "ready\n";
+    }
+    for note in readiness::notes(tally, cluster.as_deref()) {
+        text += &format!("note: {note}\n");
+    }
+    let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    page(status, PLAIN, text)
+}
+
+async fn metrics_page(State(shared): State<Arc<Shared>>) -> Response {
+    let mut text = String::new();
+    match text::encode(&mut text, &shared.registry) {
+        Ok(()) => page(StatusCode::OK, OPEN_METRICS, text),
+        Err(error) => page(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("{error}\n")),
+    }
+}
+
+fn page(status: StatusCode, content_type: &'static str, text: String) -> Response {
+    (status, [(header::CONTENT_TYPE, content_type)], text).into_response()
+}
+
+#[cfg(test)]
+mod doubles;
+#[cfg(test)]
+mod tests;
