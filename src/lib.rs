@@ -10,3 +10,4 @@ pub mod adapters;
 pub mod domain;
 pub mod ports;
 pub mod proto;
+pub mod service;

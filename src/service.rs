@@ -1,0 +1,216 @@
+//! One driver with its sockets and its loops, from a start until a shutdown: what `serve` runs once and the
+//! demo twice. It wires and decides nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::lock::Mutex;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::adapters::confirm;
+use crate::adapters::csi::{About, CsiService};
+use crate::adapters::http::{self, Readiness, Sources};
+use crate::adapters::registration::{Phase, Registration};
+use crate::adapters::socket::{self, BindError, Bound, Drain, SocketPath, SocketPathError};
+use crate::domain::signal::Signal;
+use crate::domain::tally::Tally;
+use crate::domain::use_cases::driver::{Driver, Ports, Settings};
+use crate::domain::use_cases::sweeper::Sweeper;
+use crate::ports::mounts::MountsError;
+
+/// How the service is reached.
+pub struct Reach {
+    pub node_id: String,
+    pub endpoint: SocketPath,
+    /// `None`: somebody else registers the driver, or nobody.
+    pub registration: Option<Registration>,
+    /// `None`: no health, readiness and metrics.
+    pub http: Option<TcpListener>,
+    /// The store whose socket takes confirmations.
+    pub confirm_in: Option<PathBuf>,
+}
+
+/// Why a service could not start or go on.
+#[derive(Debug, Error)]
+pub enum ServiceError {
+    #[error("the kernel's mounts cannot be read: {0}")]
+    Mounts(MountsError),
+    #[error("--endpoint: {0}")]
+    Endpoint(BindError),
+    #[error("--store: no socket for confirmations can have its path there: {0}")]
+    ConfirmPath(SocketPathError),
+    #[error("--store: {0}")]
+    Confirm(BindError),
+    #[error("the CSI socket is no longer served: {0}")]
+    Csi(tonic::transport::Error),
+    #[error("the loop that drives {name} has ended")]
+    LoopEnded { name: &'static str },
+}
+
+/// A driver that is ready to be served: its records agree with the kernel (C15, C16).
+pub struct Service {
+    driver: Arc<Driver>,
+    sweeper: Option<Arc<Mutex<Sweeper>>>,
+    ports: Ports,
+}
+
+impl Service {
+    /// Makes the records agree with the kernel, and undoes what a killed process left. Nothing is served yet
+    /// and nothing swept.
+    pub async fn start(
+        ports: Ports,
+        settings: Settings,
+        tally: Arc<Tally>,
+        sweep_wanted: Arc<Signal>,
+    ) -> Result<Service, ServiceError> {
+        let driver = Arc::new(Driver::new(ports.clone(), settings, tally, sweep_wanted));
+        driver.reconcile().await.map_err(ServiceError::Mounts)?;
+        driver.forget_unused_trash().await;
+        let sweeper = ports.cluster.clone().map(|cluster| {
+            let sweeper = Sweeper::new(driver.clone(), cluster);
+            Arc::new(Mutex::new(sweeper))
+        });
+        Ok(Service { driver, sweeper, ports })
+    }
+
+    pub fn driver(&self) -> &Arc<Driver> {
+        &self.driver
+    }
+
+    /// Serves until `shutdown`, then ends well within the five seconds of C42.
+    pub async fn run(self, reach: Reach, shutdown: CancellationToken) -> Result<Drain, ServiceError> {
+        let readiness = Readiness::default();
+        let mut tasks = JoinSet::new();
+        let mut confirmations = None;
+        self.spawn_loops(&mut tasks);
+        if let Some(store) = &reach.confirm_in {
+            let Bound { listener, file } = bind_confirm(store).await?;
+            let sweeper = self.sweeper.clone();
+            tasks.spawn(async move {
+                confirm::serve(listener, sweeper).await;
+                "confirmations"
+            });
+            confirmations = Some(file);
+        }
+        if let Some(listener) = reach.http {
+            let sources = self.sources(readiness.clone());
+            let stop = shutdown.clone();
+            tasks.spawn(async move {
+                if let Err(error) = http::serve(listener, sources, stop.clone()).await {
+                    tracing::error!(%error, "--http is no longer served");
+                    return "http";
+                }
+                stop.cancelled().await;
+                std::future::pending().await
+            });
+        }
+        let about = About { driver_name: self.driver.settings().driver_name.clone(), node_id: reach.node_id };
+        let csi = CsiService::new(self.driver.clone(), about, shutdown.clone());
+        socket::make_directory(&reach.endpoint).map_err(ServiceError::Endpoint)?;
+        let bound = socket::bind(&reach.endpoint).await.map_err(ServiceError::Endpoint)?;
+        tracing::info!(socket = %reach.endpoint, "serving");
+        let registration = match reach.registration {
+            Some(registration) => {
+                tasks.spawn(tell_phase(registration.watch(), readiness.clone()));
+                Some(tokio::spawn(registration.run(shutdown.clone())))
+            }
+            None => None,
+        };
+        let serve = socket::serve(csi.routes(), bound, shutdown.clone(), csi.calls());
+        tokio::pin!(serve);
+        let ended = tokio::select! {
+            drained = &mut serve => drained.map_err(ServiceError::Csi),
+            Some(name) = tasks.join_next() => {
+                // A loop that panicked: the process starts anew rather than going on without it.
+                shutdown.cancel();
+                let _ = serve.await;
+                Err(ServiceError::LoopEnded { name: name.unwrap_or("the driver's steps") })
+            }
+        };
+        shutdown.cancel();
+        if let Some(registration) = registration {
+            let _ = registration.await;
+        }
+        if let Some(file) = confirmations
+            && let Err(error) = file.remove()
+        {
+            tracing::warn!(socket = %file.path(), %error, "the socket for confirmations could not be removed");
+        }
+        ended
+    }
+
+    fn sources(&self, readiness: Readiness) -> Sources {
+        Sources {
+            tally: self.driver.tally().clone(),
+            copies: self.ports.copies.clone(),
+            clock: self.ports.clock.clone(),
+            cluster: self.ports.cluster.clone(),
+            readiness,
+        }
+    }
+
+    fn spawn_loops(&self, tasks: &mut JoinSet<&'static str>) {
+        tasks.spawn(post_events(self.driver.clone()));
+        tasks.spawn(drain_trash(self.driver.clone()));
+        if let Some(sweeper) = &self.sweeper {
+            tasks.spawn(sweep(self.driver.clone(), sweeper.clone()));
+        }
+    }
+}
+
+async fn bind_confirm(store: &std::path::Path) -> Result<Bound, ServiceError> {
+    let path = confirm::socket_path(store);
+    let path = SocketPath::parse(&path.to_string_lossy()).map_err(ServiceError::ConfirmPath)?;
+    socket::bind(&path).await.map_err(ServiceError::Confirm)
+}
+
+/// Waits for the signal, and not longer than `delay`.
+async fn wait(signal: &Signal, delay: Option<Duration>) {
+    let over = async {
+        match delay {
+            Some(delay) => tokio::time::sleep(delay).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = signal.wait() => {}
+        () = over => {}
+    }
+}
+
+async fn post_events(driver: Arc<Driver>) -> &'static str {
+    loop {
+        let delay = driver.step_events().await;
+        wait(driver.events_wanted(), delay).await;
+    }
+}
+
+async fn drain_trash(driver: Arc<Driver>) -> &'static str {
+    loop {
+        driver.drain_trash().await;
+        wait(driver.trash_wanted(), Some(driver.settings().sweep_every)).await;
+    }
+}
+
+async fn sweep(driver: Arc<Driver>, sweeper: Arc<Mutex<Sweeper>>) -> &'static str {
+    loop {
+        let delay = sweeper.lock().await.step().await;
+        wait(driver.sweep_wanted(), Some(delay)).await;
+    }
+}
+
+async fn tell_phase(mut phases: crate::adapters::registration::Watch, readiness: Readiness) -> &'static str {
+    loop {
+        let phase: Phase = phases.borrow_and_update().clone();
+        let reason = (!phase.is_ready()).then(|| phase.to_string());
+        readiness.set("registration", reason);
+        if phases.changed().await.is_err() {
+            // The registration has ended, as it does at a shutdown.
+            std::future::pending::<()>().await;
+        }
+    }
+}
