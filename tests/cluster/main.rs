@@ -12,6 +12,9 @@ mod case;
 mod cluster;
 mod manifest;
 mod node;
+mod plugin;
 mod wait;
+mod writer;
 
+mod living;
 mod page;

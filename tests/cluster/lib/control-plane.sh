@@ -52,3 +52,37 @@ stop_control_plane() {
   local name
   for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do stop_process "$name"; done
 }
+
+# save_etcd, restore_etcd: the whole control plane is stopped for both, since none of its parts may see the revisions go back.
+save_etcd() {
+  stop_control_plane
+  rm -rf "$state_dir/etcd-saved"
+  cp -a "$state_dir/etcd" "$state_dir/etcd-saved"
+  start_control_plane
+}
+
+restore_etcd() {
+  stop_control_plane
+  rm -rf "$state_dir/etcd"
+  cp -a "$state_dir/etcd-saved" "$state_dir/etcd"
+  start_control_plane
+  restart_kubelets
+}
+
+# empty_etcd: the nodes find themselves in another cluster, where the driver is installed and nothing else.
+empty_etcd() {
+  stop_control_plane
+  rm -rf "$state_dir/etcd"
+  start_control_plane
+  restart_kubelets
+  install_driver
+}
+
+restart_kubelets() {
+  local node
+  for node in $nodes; do
+    stop_process "kubelet-$node"
+    start_kubelet "$node"
+  done
+  for node in $nodes; do wait_for 60 "node $node to be Ready" node_ready "$node"; done
+}

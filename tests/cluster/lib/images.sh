@@ -42,3 +42,14 @@ build_driver_image() {
   cp "$binary" "$context/per-node"
   build_image "per-node:$tag" "$repository/deploy/Containerfile" "$context"
 }
+
+# tag_driver_image TAG: the driver once more under another tag, on every node: what an upgrade pulls.
+tag_driver_image() {
+  local node
+  for node in $nodes; do
+    in_node "$node" ctr -n k8s.io images tag --force "$(driver_reference "$node")" "$(driver_reference "$node" | sed "s/:test\$/:$1/")"
+  done
+}
+
+# driver_reference NODE: the image's full name, as the runtime has completed it.
+driver_reference() { in_node "$1" ctr -n k8s.io images ls -q | grep 'per-node:test$' | head -n 1; }

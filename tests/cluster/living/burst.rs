@@ -1,0 +1,79 @@
+//! Many at once: pods with volumes of their own on one node, and volumes made and deleted in a burst.
+
+use serde_json::{Value, json};
+
+use crate::api::api;
+use crate::case::run;
+use crate::cluster::cluster;
+use crate::manifest;
+use crate::wait::{stays_true, wait_for, wait_until};
+use crate::writer::Writer;
+
+/// Pods at once; more by hand: `PER_NODE_PODS=100`.
+const PODS: usize = 20;
+
+/// Volumes in a burst.
+const VOLUMES: usize = 1_000;
+
+fn list(items: &[Value]) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c19_many_pods_with_many_volumes_start_at_once_and_end_at_once() {
+    run("c19-many", |case| {
+        let node = &case.cluster.first;
+        let count = std::env::var("PER_NODE_PODS").ok().and_then(|value| value.parse().ok()).unwrap_or(PODS);
+        let handles: Vec<_> = (0..count).map(|n| case.handle(&format!("v{n}"))).collect();
+        let mut objects = Vec::new();
+        for handle in &handles {
+            objects.push(manifest::volume(handle, handle, "ReadWriteMany", &case.name, handle));
+            objects.push(manifest::claim(handle, "ReadWriteMany"));
+            objects.push(manifest::pod(handle, Some(node.name), handle, "echo mine > /data/file"));
+        }
+        case.apply(&list(&objects));
+        wait_for("every pod's file", 300, || {
+            handles.iter().all(|handle| node.read(handle, "file").is_some()).then_some(())
+        });
+        for handle in &handles {
+            assert_eq!(node.mounts_of(handle).len(), 1);
+        }
+        case.kubectl(&["delete", "pods", "--all", "--timeout=180s"]);
+        wait_until("every mount to go", || handles.iter().all(|handle| node.mounts_of(handle).is_empty()));
+    });
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c22_a_burst_of_a_thousand_volumes_takes_no_copy_that_is_named() {
+    run("c22-burst", |case| {
+        let node = &case.cluster.first;
+        let writer = Writer::start(case, node);
+        let kept = case.bound_volume("kept", "ReadWriteMany");
+        case.running_pod("kept", node, &kept, "echo kept > /data/file");
+        wait_until("the file", || node.read(&kept, "file").is_some());
+        case.delete("pod", "kept");
+
+        let volumes: Vec<_> = (0..VOLUMES)
+            .map(|n| {
+                let name = format!("{}-b{n}", case.name);
+                let mut volume = manifest::volume(&name, &name, "ReadWriteMany", &case.name, &name);
+                volume["metadata"]["labels"]["burst"] = "yes".into();
+                volume
+            })
+            .collect();
+        let output = cluster().kubectl_with(&["create", "-f", "-"], &list(&volumes).to_string());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        cluster().kubectl(&["delete", "pv", "--selector=burst=yes", "--wait=false"]);
+        wait_until("the burst to be over", || {
+            let left = "/api/v1/persistentvolumes?labelSelector=burst%3Dyes&limit=1";
+            api().get(left).is_some_and(|list| list["items"].as_array().is_some_and(Vec::is_empty))
+        });
+        stays_true("the named copy", 12, || node.read(&kept, "file").is_some());
+        writer.noticed_nothing();
+        // The watch has not lost its way: the next deletion is seen.
+        case.delete_volume(&kept);
+        wait_until("the copy to go", || !node.copy(&kept).exists());
+    });
+}

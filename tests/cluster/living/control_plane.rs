@@ -1,0 +1,102 @@
+//! The control plane goes away, forgets, and is another one (C22, C41).
+
+use crate::case::{Case, run};
+use crate::cluster::cluster;
+use crate::plugin;
+use crate::wait::{stays_true, wait_until};
+use crate::writer::Writer;
+
+/// A volume with a copy on the first node that no pod holds. Gives back its handle.
+fn unheld_copy(case: &Case, suffix: &str) -> String {
+    let node = &case.cluster.first;
+    let handle = case.bound_volume(suffix, "ReadWriteMany");
+    case.running_pod(suffix, node, &handle, "echo kept > /data/file");
+    wait_until("the file", || node.read(&handle, "file").is_some());
+    case.delete("pod", suffix);
+    handle
+}
+
+/// The plugin's own word of the node: a person says that what is missing is meant to be missing.
+fn confirm(case: &Case) {
+    let node = &case.cluster.first;
+    let daemon_set = format!("daemonset/{}", node.daemon_set);
+    let store = format!("--store=/var/lib/{}", node.daemon_set);
+    let said = cluster().kubectl(&[
+        "--namespace=per-node",
+        "exec",
+        &daemon_set,
+        "--",
+        "/per-node",
+        "confirm",
+        &store,
+    ]);
+    println!("confirm: {said}");
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c41_without_an_api_server_the_plugin_serves_and_removes_nothing() {
+    run("c41-no-api", |case| {
+        let node = &case.cluster.first;
+        let writer = Writer::start(case, node);
+        let kept = unheld_copy(case, "kept");
+        let before =
+            node.plugin().expect("the plugin")["status"]["containerStatuses"][0]["containerID"].clone();
+        assert!(plugin::kill(node));
+        cluster().call(&["stop_process", "kube-apiserver"]);
+        // Longer than two sweeps; the kubelet starts the killed plugin again without an API server.
+        stays_true("nothing is removed", 20, || node.read(&kept, "file").is_some());
+        cluster().call(&["start_apiserver"]);
+        cluster().call(&["wait_for", "60", "the API server", "api_ready"]);
+
+        plugin::wait_ready(node);
+        let after = node.plugin().expect("the plugin");
+        let status = &after["status"]["containerStatuses"][0];
+        assert_ne!(status["containerID"], before, "it was not killed");
+        writer.noticed_nothing();
+        case.running_pod("next", node, &kept, "cat /data/file");
+        case.delete("pod", "next");
+        case.delete_volume(&kept);
+        wait_until("the copy to go now", || !node.copy(&kept).exists());
+    });
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c22_after_an_older_etcd_is_restored_nothing_goes_until_a_person_confirms() {
+    run("c22-restored", |case| {
+        let node = &case.cluster.first;
+        let writer = Writer::start(case, node);
+        cluster().call(&["save_etcd"]);
+        // Made after the backup, so the restored cluster has never heard of it.
+        let forgotten = unheld_copy(case, "forgotten");
+        cluster().call(&["restore_etcd"]);
+        plugin::wait_ready_or_running(node);
+        assert!(cluster().kubectl(&["get", "pv"]).contains("blocks-1"), "the older state is not there");
+        assert!(!cluster().kubectl(&["get", "pv"]).contains(&forgotten), "the newer state is still there");
+        stays_true("nothing is removed", 20, || node.read(&forgotten, "file").as_deref() == Some("kept\n"));
+        writer.noticed_nothing();
+
+        confirm(case);
+        wait_until("the copy to go once confirmed", || !node.copy(&forgotten).exists());
+        writer.noticed_nothing();
+    });
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c22_another_cluster_removes_nothing_of_this_ones() {
+    run("c22-another", |case| {
+        let node = &case.cluster.first;
+        let kept = unheld_copy(case, "kept");
+        cluster().call(&["save_etcd"]);
+        cluster().call(&["empty_etcd"]);
+        plugin::wait_ready_or_running(node);
+        assert!(!cluster().kubectl(&["get", "pv"]).contains(&kept), "it is not another cluster");
+        stays_true("nothing is removed", 20, || node.read(&kept, "file").as_deref() == Some("kept\n"));
+        cluster().call(&["restore_etcd"]);
+        plugin::wait_ready_or_running(node);
+        assert_eq!(node.read(&kept, "file").as_deref(), Some("kept\n"));
+        confirm(case);
+    });
+}

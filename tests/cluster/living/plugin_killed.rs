@@ -1,0 +1,161 @@
+//! The plugin is killed, restarted and upgraded (C32, C40).
+
+use crate::case::{Case, run};
+use crate::cluster::cluster;
+use crate::manifest;
+use crate::plugin;
+use crate::wait::{wait_for, wait_until};
+use crate::writer::Writer;
+
+/// How often the plugin is killed during the churn; more by hand: `PER_NODE_KILLS=200`.
+const KILLS: u32 = 12;
+
+/// How many volumes the churn goes over.
+const VOLUMES: usize = 3;
+
+/// A small generator, so that a run can be told apart and repeated (`PER_NODE_SEED`).
+struct Dice(u64);
+
+impl Dice {
+    fn up_to(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+fn number_from_env(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// One step of the churn: the pod of a volume is made where there is none, else deleted, gently or by force.
+fn churn(case: &Case, dice: &mut Dice, made: &mut u32) {
+    let node = &case.cluster.first;
+    let volume = dice.up_to(VOLUMES as u64);
+    let handle = format!("{}-v{volume}", case.name);
+    let pods = case.kubectl(&["get", "pods", "--selector", &format!("volume={volume}"), "--output=name"]);
+    match pods.lines().next() {
+        None => {
+            *made += 1;
+            let mut pod =
+                manifest::pod(&format!("pod-{made}"), Some(node.name), &handle, "echo line >> /data/lines");
+            pod["metadata"]["labels"]["volume"] = volume.to_string().into();
+            case.apply(&pod);
+        }
+        Some(pod) if dice.up_to(3) == 0 => {
+            case.kubectl(&["delete", pod, "--force", "--grace-period=0", "--ignore-not-found"]);
+        }
+        Some(pod) => {
+            case.kubectl(&["delete", pod, "--wait=false", "--ignore-not-found"]);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c40_killed_at_any_instant_of_a_churn_it_loses_and_leaks_nothing() {
+    run("c40-killed", |case| {
+        let node = &case.cluster.first;
+        let writer = Writer::start(case, node);
+        for volume in 0..VOLUMES {
+            case.bound_volume(&format!("v{volume}"), "ReadWriteMany");
+        }
+        let seed = number_from_env("PER_NODE_SEED", 1);
+        println!("seed {seed}");
+        let (mut dice, mut made, mut killed) = (Dice(seed), 0, 0);
+        while killed < number_from_env("PER_NODE_KILLS", KILLS.into()) {
+            for _ in 0..=dice.up_to(3) {
+                churn(case, &mut dice, &mut made);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(dice.up_to(900)));
+            killed += u64::from(plugin::kill(node));
+            for volume in 0..VOLUMES {
+                let mounts = node.mounts_of(&format!("{}-v{volume}", case.name));
+                assert!(mounts.len() <= 1, "C12: a second holder: {mounts:?}");
+            }
+        }
+        plugin::wait_ready(node);
+        writer.noticed_nothing();
+
+        // Faults are over: every pod that is left can run once the others of its volume are gone.
+        case.kubectl(&["delete", "pods", "--selector=volume", "--timeout=90s"]);
+        for volume in 0..VOLUMES {
+            let handle = format!("{}-v{volume}", case.name);
+            wait_until("no mount to be left", || node.mounts_of(&handle).is_empty());
+            case.running_pod(&format!("last-{volume}"), node, &handle, "true");
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c40_a_restart_and_an_upgrade_are_noticed_by_nobody() {
+    run("c40-upgrade", |case| {
+        let node = &case.cluster.first;
+        let writer = Writer::start(case, node);
+        let daemon_set = format!("daemonset/{}", node.daemon_set);
+        let rolled = || {
+            cluster().kubectl(&["--namespace=per-node", "rollout", "status", &daemon_set, "--timeout=90s"]);
+            plugin::wait_ready(node);
+        };
+        cluster().kubectl(&["--namespace=per-node", "rollout", "restart", &daemon_set]);
+        rolled();
+        writer.noticed_nothing();
+
+        cluster().call(&["tag_driver_image", "next"]);
+        cluster().kubectl(&["--namespace=per-node", "set", "image", &daemon_set, "per-node=per-node:next"]);
+        rolled();
+        writer.noticed_nothing();
+        let other = case.bound_volume("v", "ReadWriteMany");
+        case.running_pod("new", node, &other, "true");
+        case.delete("pod", &writer.pod);
+        cluster().kubectl(&["--namespace=per-node", "set", "image", &daemon_set, "per-node=per-node:test"]);
+        rolled();
+    });
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c32_the_count_goes_on_over_a_restart() {
+    run("c32-count", |case| {
+        let node = &case.cluster.second;
+        let handle = case.bound_volume("v", "ReadWriteMany");
+        case.running_pod("holder", node, &handle, "true");
+        case.apply(&manifest::pod("waiter", Some(node.name), &handle, "true"));
+        let count = || {
+            let events = case.events("waiter", "PerNodeVolumeHeld");
+            assert!(events.len() <= 1, "a second line: {events:#?}");
+            events.first().map_or(0, |event| event["count"].as_u64().unwrap_or(1))
+        };
+        let before = wait_for("three refusals", 60, || Some(count()).filter(|count| *count >= 3));
+        assert!(plugin::kill(node));
+        // The kubelet's next tries come while the overlay's window is open.
+        wait_for("the count to go on", 60, || (count() > before).then_some(()));
+        let described = case.kubectl(&["describe", "pod", "waiter"]);
+        let lines: Vec<_> = described.lines().filter(|line| line.contains("PerNodeVolumeHeld")).collect();
+        assert_eq!(lines.len(), 1, "{lines:#?}");
+        case.delete("pod", "holder");
+        case.wait_running("waiter");
+    });
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c43_a_deleted_registration_socket_is_made_again() {
+    let node = &cluster().first;
+    let registry = node.kubelet_dir().join("plugins_registry");
+    let sockets = || -> Vec<_> {
+        std::fs::read_dir(&registry)
+            .expect("the registry")
+            .map(|entry| entry.expect("an entry").path())
+            .collect()
+    };
+    let before = sockets();
+    assert_eq!(before.len(), 1, "{before:?}");
+    std::fs::remove_file(&before[0]).expect("removed");
+    wait_until("the socket", || sockets() == before);
+    wait_until("the registration", || node.driver_is_registered());
+    run("c43-socket", |case| {
+        let handle = case.bound_volume("v", "ReadWriteMany");
+        case.running_pod("pod", node, &handle, "true");
+    });
+}

@@ -1,0 +1,84 @@
+//! A node loses its power: every process and mount is gone, directories stay, `/run` is empty (C11, C12, C15, C40).
+
+use serde_json::Value;
+
+use crate::case::run;
+use crate::cluster::cluster;
+use crate::manifest;
+use crate::plugin;
+use crate::wait::{wait_for, wait_until};
+use crate::writer::Writer;
+
+/// Off and on again, until the plugin serves.
+fn reboot() {
+    cluster().call(&["cut_power", "1"]);
+    cluster().call(&["boot", "1"]);
+    wait_until("the kubelet", || cluster().kubectl(&["get", "nodes", "node-1"]).contains(" Ready"));
+    plugin::wait_ready(&cluster().first);
+}
+
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c40_after_a_reboot_each_pod_finds_its_copy() {
+    run("c40-reboot", |case| {
+        let writer = Writer::start(case, &case.cluster.first);
+        let elsewhere = Writer::start(case, &case.cluster.second);
+        reboot();
+        writer.came_back();
+        elsewhere.noticed_nothing();
+    });
+}
+
+/// Two pods want one copy when the node comes up: the one that held it, whose target directory is still there, and one that
+/// waited. Whichever is first, the other waits, and both can end.
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c12_after_a_reboot_one_of_two_pods_holds_and_both_can_end() {
+    run("c12-reboot", |case| {
+        let node = &case.cluster.first;
+        let handle = case.bound_volume("v", "ReadWriteMany");
+        let mut holder = manifest::pod("holder", Some(node.name), &handle, "echo line >> /data/lines");
+        holder["spec"]["restartPolicy"] = "Always".into();
+        case.apply(&holder);
+        case.wait_running("holder");
+        let mut waiter = holder.clone();
+        waiter["metadata"]["name"] = "waiter".into();
+        case.apply(&waiter);
+        case.wait_event("waiter", "PerNodeVolumeHeld");
+        reboot();
+
+        let is_running = |pod: Option<Value>| {
+            pod.is_some_and(|pod| pod["status"]["containerStatuses"][0]["ready"] == true)
+        };
+        let winner = wait_for("one of the two to run", 120, || {
+            ["holder", "waiter"].into_iter().find(|name| is_running(case.pod(name)))
+        });
+        let loser = if winner == "holder" { "waiter" } else { "holder" };
+        println!("{winner} came first");
+        assert_eq!(node.mounts_of(&handle).len(), 1);
+        assert!(!is_running(case.pod(loser)), "two pods on one copy");
+        case.wait_event(loser, "PerNodeVolumeHeld");
+        case.delete("pod", winner);
+        wait_for("the other to run", 180, || is_running(case.pod(loser)).then_some(()));
+        case.delete("pod", loser);
+    });
+}
+
+/// The pod that held is deleted while its node is off, and another is there first when it comes up.
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c15_a_hold_whose_mounts_a_reboot_took_is_stale() {
+    run("c15-reboot", |case| {
+        let node = &case.cluster.first;
+        let handle = case.bound_volume("v", "ReadWriteMany");
+        case.running_pod("before", node, &handle, "echo kept > /data/file");
+        wait_until("the file", || node.read(&handle, "file").is_some());
+        cluster().call(&["cut_power", "1"]);
+        case.kubectl(&["delete", "pod", "before", "--force", "--grace-period=0"]);
+        case.apply(&manifest::pod("after", Some(node.name), &handle, "cat /data/file"));
+        cluster().call(&["boot", "1"]);
+        case.wait_running("after");
+        wait_until("its log", || case.kubectl(&["logs", "after"]) == "kept\n");
+        plugin::wait_ready(node);
+    });
+}

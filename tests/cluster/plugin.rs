@@ -1,0 +1,60 @@
+//! What happens to the plugin's own pod: killed, taken away, brought back. Always from outside, as a node or an operator does it.
+
+use super::cluster::cluster;
+use super::node::Node;
+use super::wait::wait_until;
+
+/// The container the plugin runs in now.
+fn container_id(node: &Node) -> Option<String> {
+    let plugin = node.plugin()?;
+    let status = &plugin["status"]["containerStatuses"][0];
+    let running = !status["state"]["running"].is_null();
+    running.then(|| {
+        status["containerID"].as_str().unwrap_or_default().trim_start_matches("containerd://").to_owned()
+    })
+}
+
+/// SIGKILL to the plugin's process. The kubelet starts it again by itself; this does not wait for that. Says whether there was
+/// one to kill.
+pub fn kill(node: &Node) -> bool {
+    let Some(id) = container_id(node) else { return false };
+    let run = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/run");
+    let kill =
+        ["call", "in_node", node.number(), "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", &id];
+    std::process::Command::new(run).args(kill).output().expect("run").status.success()
+}
+
+/// Waits until the plugin on a node is ready and known to the kubelet.
+pub fn wait_ready(node: &Node) {
+    wait_until(&format!("the plugin on {}", node.name), || {
+        node.plugin().is_some_and(|pod| pod["status"]["containerStatuses"][0]["ready"] == true)
+            && node.driver_is_registered()
+    });
+}
+
+/// Waits until the plugin on a node runs and is known to the kubelet, whether or not it calls itself ready (it does not while a
+/// removal waits for a person).
+pub fn wait_ready_or_running(node: &Node) {
+    wait_until(&format!("the plugin on {}", node.name), || {
+        container_id(node).is_some() && node.driver_is_registered()
+    });
+}
+
+/// Removes the plugin from a node, by a selector that fits no node, and waits until it has gone.
+pub fn take_away(node: &Node) {
+    select(node, "\"away\"");
+    wait_until("the plugin to go", || node.plugin().is_none());
+}
+
+/// Puts it back and waits until it serves.
+pub fn bring_back(node: &Node) {
+    select(node, "null");
+    wait_ready(node);
+}
+
+/// Sets or removes one more label in the DaemonSet's selector for nodes.
+fn select(node: &Node, value: &str) {
+    let patch = format!(r#"{{"spec":{{"template":{{"spec":{{"nodeSelector":{{"plugin":{value}}}}}}}}}}}"#);
+    let daemon_set = format!("daemonset/{}", node.daemon_set);
+    cluster().kubectl(&["--namespace=per-node", "patch", &daemon_set, "--type=merge", "--patch", &patch]);
+}
