@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::{CommandFactory as _, Parser as _};
+use per_node::adapters::cli::{Command, CommandLine, ServeConfig};
 use serde_json::{Value, json};
 
 fn deploy() -> PathBuf {
@@ -55,6 +57,61 @@ fn container() -> Value {
     let containers = daemon_set["spec"]["template"]["spec"]["containers"].take();
     assert_eq!(containers.as_array().map(Vec::len), Some(1));
     containers[0].clone()
+}
+
+/// The configuration that the binary makes of the container's arguments, on a node named `node`.
+fn configuration() -> ServeConfig {
+    let container = container();
+    let arguments =
+        container["args"].as_array().expect("arguments").iter().map(|one| one.as_str().expect("a string"));
+    let typed = ["per-node"].into_iter().chain(arguments).chain(["--node-id=node"]);
+    match CommandLine::try_parse_from(typed).expect("flags the binary knows").command {
+        Command::Serve(flags) => flags.config().expect("values the binary takes"),
+        Command::Confirm(_) => panic!("not serve"),
+        #[cfg(feature = "demo")]
+        Command::Demo(_) => panic!("not serve"),
+    }
+}
+
+#[test]
+fn the_arguments_are_flags_of_the_binary_and_its_defaults() {
+    let written = configuration();
+    let typed = ["per-node", "serve", "--node-id=node"];
+    let Command::Serve(defaults) = CommandLine::try_parse_from(typed).expect("the defaults").command else {
+        panic!("not serve")
+    };
+    let defaults = defaults.config().expect("the defaults");
+    // What the manifest writes out, for an overlay to change, is what the binary would do by itself; its log is for machines.
+    let with_text = ServeConfig { log_format: defaults.log_format, ..written };
+    assert_eq!(format!("{with_text:?}"), format!("{defaults:?}"));
+}
+
+#[test]
+fn the_environment_sets_only_what_the_binary_reads() {
+    let command = CommandLine::command();
+    let serve = command.find_subcommand("serve").expect("serve");
+    let known: Vec<_> =
+        serve.get_arguments().filter_map(|flag| flag.get_env()?.to_str().map(str::to_owned)).collect();
+    for variable in container()["env"].as_array().expect("the environment") {
+        let name = variable["name"].as_str().expect("a name");
+        assert!(known.iter().any(|one| one == name), "{name} is no variable of the binary");
+    }
+    let node_name = json!([{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
+    assert_eq!(container()["env"], node_name);
+}
+
+#[test]
+fn c45_the_probes_ask_where_the_binary_answers() {
+    let container = container();
+    let ports = json!([{"name": "http", "containerPort": configuration().http.port(), "protocol": "TCP"}]);
+    assert_eq!(container["ports"], ports);
+    assert_eq!(container["livenessProbe"]["httpGet"], json!({"path": "/healthz", "port": "http"}));
+    assert_eq!(container["readinessProbe"]["httpGet"], json!({"path": "/readyz", "port": "http"}));
+}
+
+#[test]
+fn the_objects_and_the_binary_know_the_driver_by_one_name() {
+    assert_eq!(base_object("CSIDriver")["metadata"]["name"], configuration().driver_name.as_str());
 }
 
 #[test]
@@ -137,18 +194,11 @@ fn c40_one_plugin_at_a_time_on_every_node_whatever_its_taints() {
 
 #[test]
 fn c44_the_mounts_propagate_as_the_plugin_demands_and_are_the_same_path_inside() {
-    let container = container();
+    let (container, configuration) = (container(), configuration());
     let volumes = base_object("DaemonSet")["spec"]["template"]["spec"]["volumes"].clone();
-    let argument = |flag: &str| {
-        let start = format!("{flag}=");
-        let arguments = container["args"].as_array().expect("arguments");
-        let found =
-            arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix(&start));
-        found.unwrap_or_else(|| panic!("{flag} is not set")).to_owned()
-    };
-    for (name, flag, propagation, kind) in [
-        ("kubelet-dir", "--kubelet-dir", "Bidirectional", "Directory"),
-        ("store", "--store", "HostToContainer", "DirectoryOrCreate"),
+    for (name, path, propagation, kind) in [
+        ("kubelet-dir", configuration.kubelet_dir, "Bidirectional", "Directory"),
+        ("store", configuration.store, "HostToContainer", "DirectoryOrCreate"),
     ] {
         let by_name = |list: &Value| {
             list.as_array()
@@ -158,8 +208,8 @@ fn c44_the_mounts_propagate_as_the_plugin_demands_and_are_the_same_path_inside()
         };
         let (mount, volume) = (by_name(&container["volumeMounts"]), by_name(&volumes));
         assert_eq!(mount["mountPropagation"], propagation);
-        assert_eq!(volume["hostPath"], json!({"path": argument(flag), "type": kind}));
-        assert_eq!(mount["mountPath"], argument(flag).as_str());
+        assert_eq!(volume["hostPath"], json!({"path": path, "type": kind}));
+        assert_eq!(mount["mountPath"], path.to_str().expect("a path"));
     }
 }
 
