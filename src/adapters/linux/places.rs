@@ -17,6 +17,8 @@ pub struct StoreRoots {
     pub device: (u32, u32),
     pub copies: Vec<u8>,
     pub trash: Vec<u8>,
+    /// `copies/` as this process reaches it: mount points right below it are covers.
+    pub copies_path: Vec<u8>,
     /// Copies whose root is a mount point of its own.
     pub covers: Vec<Cover>,
 }
@@ -115,7 +117,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn roots() -> StoreRoots {
-        StoreRoots { device: (8, 1), copies: b"/s/copies".to_vec(), trash: b"/s/trash".to_vec(), covers: Vec::new() }
+        StoreRoots { device: (8, 1), copies: b"/s/copies".to_vec(), trash: b"/s/trash".to_vec(), copies_path: b"/store/copies".to_vec(), covers: Vec::new() }
     }
 
     fn shown(root: &str) -> Option<(Area, String, bool, bool)> {

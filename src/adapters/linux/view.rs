@@ -141,6 +141,7 @@ impl View {
             device: mount.device,
             copies: places::joined(&root, b"copies"),
             trash: places::joined(&root, b"trash"),
+            copies_path: places::joined(&path, b"copies"),
             covers: Vec::new(),
         })
     }

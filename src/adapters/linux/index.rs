@@ -1,0 +1,182 @@
+//! Which mounts of this namespace show a place in the store, known without reading all of them.
+//!
+//! The kernel says which mounts changed (`events`); each is asked about once, and those that show nothing of the
+//! store are forgotten. What is kept is asked again at every question, because a rename inside the store changes what
+//! a mount shows and is no mount event. Where the kernel says too little, every question reads the whole table: the
+//! answer is the same, only slower.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::BorrowedFd;
+
+use super::events::{Changes, MountEvents};
+use super::failure::{Outcome, Step};
+use super::places::{self, Cover, Place, StoreRoots};
+use super::syscalls;
+use super::view::{MountEntry, View};
+
+/// Ids of one `listmount` call.
+const LIST_IDS: usize = 4096;
+/// A list that grows faster than it is read is given up after this many calls (four million mounts).
+const LIST_CALLS_MAX: u32 = 1024;
+/// The store's part of the mount table.
+#[derive(Debug)]
+pub struct Seen {
+    pub roots: StoreRoots,
+    pub mounts: Vec<(MountEntry, Place)>,
+}
+
+/// The index.
+#[derive(Debug)]
+pub struct Index {
+    /// `None` where the kernel reports no mount events.
+    events: Option<MountEvents>,
+    /// `None` before the first list, and after a loss.
+    known: Option<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    roots: StoreRoots,
+    shown: BTreeSet<u64>,
+    covers: BTreeMap<u64, Cover>,
+}
+
+impl Index {
+    /// With mount events where `watch` allows and the kernel has them.
+    pub fn new(watch: bool) -> Index {
+        Index { events: watch.then(|| MountEvents::watch().ok()).flatten(), known: None }
+    }
+
+    /// Whether the index lives on mount events.
+    pub fn is_watching(&self) -> bool {
+        self.events.is_some()
+    }
+
+    /// The roots of the store, covers included, as of now.
+    pub fn roots(&mut self, store: BorrowedFd<'_>) -> Outcome<(View, StoreRoots)> {
+        if self.follow(store)? {
+            let known = self.known.as_ref().map(|known| known.roots.clone());
+            return Ok((View::Kernel, known.map_or_else(|| View::Kernel.store_roots(store), Ok)?));
+        }
+        let view = View::table()?;
+        let seen = seen_in(&view, store)?;
+        Ok((view, seen.roots))
+    }
+
+    /// Every mount that shows a place in the store, as of now.
+    pub fn seen(&mut self, store: BorrowedFd<'_>) -> Outcome<Seen> {
+        if !self.follow(store)? {
+            return seen_afresh(store);
+        }
+        let Some(known) = self.known.as_mut() else { return seen_afresh(store) };
+        let mut mounts = Vec::with_capacity(known.shown.len());
+        let mut gone = Vec::new();
+        for &id in &known.shown {
+            match View::Kernel.entry(id)? {
+                Some(entry) => {
+                    let place = known.roots.place_of(entry.device, &entry.root);
+                    mounts.extend(place.map(|place| (entry, place)));
+                }
+                None => gone.push(id),
+            }
+        }
+        known.shown.retain(|id| !gone.contains(id));
+        Ok(Seen { roots: known.roots.clone(), mounts })
+    }
+
+    /// Brings the index up to date; false where it cannot be kept.
+    fn follow(&mut self, store: BorrowedFd<'_>) -> Outcome<bool> {
+        let Some(events) = &self.events else { return Ok(false) };
+        let changes = events.drain()?;
+        let roots = View::Kernel.store_roots(store)?;
+        let moved = self.known.as_ref().is_none_or(|known| !known.roots.same_store(&roots));
+        match changes {
+            Changes::Mounts(ids) if !moved => {
+                for id in ids {
+                    if self.apply(id)? {
+                        return self.rebuild(store);
+                    }
+                }
+                Ok(true)
+            }
+            Changes::Mounts(_) | Changes::Lost => self.rebuild(store),
+        }
+    }
+
+    /// Looks at one mount again. True where covers changed, so that every other mount has to be looked at too.
+    fn apply(&mut self, id: u64) -> Outcome<bool> {
+        let Some(known) = self.known.as_mut() else { return Ok(true) };
+        let entry = View::Kernel.entry(id)?;
+        let cover = entry.as_ref().and_then(|entry| known.roots.cover_of(entry));
+        if known.covers.get(&id) != cover.as_ref() {
+            return Ok(true);
+        }
+        let shows = entry.is_some_and(|entry| known.roots.place_of(entry.device, &entry.root).is_some());
+        if shows {
+            known.shown.insert(id);
+        } else {
+            known.shown.remove(&id);
+        }
+        Ok(false)
+    }
+
+    /// Lists all mounts of the namespace. Events that come meanwhile are seen by the next call.
+    fn rebuild(&mut self, store: BorrowedFd<'_>) -> Outcome<bool> {
+        self.known = None;
+        let mut roots = View::Kernel.store_roots(store)?;
+        let Some(ids) = list_all()? else { return Ok(false) };
+        let mut entries = Vec::new();
+        for id in ids {
+            entries.extend(View::Kernel.entry(id)?);
+        }
+        let covers: BTreeMap<u64, Cover> =
+            entries.iter().filter_map(|entry| Some((entry.id, roots.cover_of(entry)?))).collect();
+        roots.covers = covers.values().cloned().collect();
+        let shows = |entry: &&MountEntry| roots.place_of(entry.device, &entry.root).is_some();
+        let shown = entries.iter().filter(shows).map(|entry| entry.id).collect();
+        self.known = Some(Known { roots, shown, covers });
+        Ok(true)
+    }
+}
+
+/// The store's part of a table read afresh.
+pub fn seen_afresh(store: BorrowedFd<'_>) -> Outcome<Seen> {
+    seen_in(&View::table()?, store)
+}
+
+fn seen_in(view: &View, store: BorrowedFd<'_>) -> Outcome<Seen> {
+    let mut roots = view.store_roots(store)?;
+    let View::Table(entries) = view else { return Ok(Seen { roots, mounts: Vec::new() }) };
+    roots.covers = entries.values().filter_map(|entry| roots.cover_of(entry)).collect();
+    let place = |entry: &MountEntry| Some((entry.clone(), roots.place_of(entry.device, &entry.root)?));
+    let mounts = entries.values().filter_map(place).collect();
+    Ok(Seen { roots, mounts })
+}
+
+/// Every mount id below the root of the namespace; `None` where the list has no end.
+fn list_all() -> Outcome<Option<Vec<u64>>> {
+    let mut all = Vec::new();
+    let mut page = vec![0u64; LIST_IDS];
+    for _ in 0..LIST_CALLS_MAX {
+        let count = syscalls::listmount(all.last().copied().unwrap_or(0), &mut page).step("listmount for")?;
+        all.extend_from_slice(&page[..count]);
+        if count < page.len() {
+            return Ok(Some(all));
+        }
+    }
+    Ok(None)
+}
+
+impl StoreRoots {
+    /// The cover that a mount is, when its mount point is an entry of `copies/`.
+    fn cover_of(&self, entry: &MountEntry) -> Option<Cover> {
+        let name = places::below(&self.copies_path, &entry.mount_point)?;
+        let direct = !name.contains(&b'/');
+        direct.then(|| Cover { device: entry.device, root: entry.root.clone(), name: name.to_vec() })
+    }
+
+    fn same_store(&self, other: &StoreRoots) -> bool {
+        (self.device, &self.copies, &self.trash, &self.copies_path)
+            == (other.device, &other.copies, &other.trash, &other.copies_path)
+    }
+}
