@@ -8,4 +8,6 @@ pub mod http;
 pub mod kube;
 pub mod registration;
 pub mod socket;
+#[cfg(target_os = "linux")]
+pub mod linux;
 pub mod system_clock;

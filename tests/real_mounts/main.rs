@@ -1,0 +1,55 @@
+//! The Linux adapter on real mounts, in a mount namespace of its own.
+//!
+//! Before the first thread the process enters a private mount namespace: as root directly, else by way of a user
+//! namespace. What needs the real root is left out there and says so; where `PER_NODE_REQUIRE_ROOT=1` is set (in CI)
+//! it runs or fails. Nothing outside of the namespace is changed, whatever happens.
+
+mod attach_cases;
+mod detach_cases;
+mod look_cases;
+mod namespace;
+mod showing_cases;
+mod world;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use namespace::Entered;
+
+/// A case: its name, and what it shows.
+pub struct Case {
+    name: String,
+    needs_root: bool,
+    run: Box<dyn FnOnce() -> Result<(), Failed> + Send>,
+}
+
+impl Case {
+    /// A case that says what it found wrong by panicking.
+    pub fn new(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Case {
+        let run = Box::new(move || {
+            run();
+            Ok(())
+        });
+        Case { name: name.into(), needs_root: false, run }
+    }
+
+    /// A case that a user namespace cannot show.
+    pub fn needs_root(self) -> Case {
+        Case { needs_root: true, ..self }
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(namespace::PEER_ARGUMENT) {
+        return namespace::be_a_peer();
+    }
+    let mut arguments = Arguments::from_args();
+    // One at a time: the mount table is one for all, and some cases count it.
+    arguments.test_threads = Some(1);
+    let entered = if arguments.list { Entered::Root } else { namespace::enter() };
+    let cases = [attach_cases::cases(), detach_cases::cases(), look_cases::cases(), showing_cases::cases()].into_iter().flatten();
+    let trials = cases.map(|case| {
+        let left_out = case.needs_root && entered == Entered::UserNamespace;
+        Trial::test(case.name, case.run).with_ignored_flag(left_out)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
