@@ -79,7 +79,11 @@ fn a_peer_cannot_write(world: World) {
 fn with_a_flagged_store(abilities: per_node::adapters::linux::mounts::Abilities) -> World {
     World::with(abilities, |root| {
         mount_bind(root.join("store"), root.join("store")).unwrap();
-        let flags = MountFlags::BIND | MountFlags::NOEXEC | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
+        let flags = MountFlags::BIND
+            | MountFlags::NOEXEC
+            | MountFlags::NOSUID
+            | MountFlags::NODEV
+            | MountFlags::NOATIME;
         mount_remount(root.join("store"), flags, c"").unwrap();
     })
 }

@@ -61,8 +61,11 @@ fn layers(world: World) {
     mount("tmpfs", target.as_path(), "tmpfs", MountFlags::NOSUID, c"").unwrap();
     world.attach("other", world.copy("other"), &target, &MountOptions::default()).unwrap();
     let TargetView::Mounted(stack) = world.look(&target) else { panic!("nothing is mounted") };
-    let told: Vec<_> =
-        stack.layers.iter().map(|layer| (layer.shown.clone(), layer.flags.read_only, layer.flags.no_suid)).collect();
+    let told: Vec<_> = stack
+        .layers
+        .iter()
+        .map(|layer| (layer.shown.clone(), layer.flags.read_only, layer.flags.no_suid))
+        .collect();
     assert_eq!(
         told,
         [
@@ -77,7 +80,9 @@ fn layers(world: World) {
     // A file bound onto a file is a mount of something foreign.
     std::fs::write(world.path("kubelet/file"), "").unwrap();
     mount_bind("/proc/self/status", world.path("kubelet/file")).unwrap();
-    assert!(matches!(world.look(&world.target("file")), TargetView::Mounted(stack) if stack.layers[0].shown.is_none()));
+    assert!(
+        matches!(world.look(&world.target("file")), TargetView::Mounted(stack) if stack.layers[0].shown.is_none())
+    );
 }
 
 fn trash_and_deleted(world: World) {
@@ -122,7 +127,13 @@ fn symlinked(world: World) {
     let world = World::with(world.abilities, |root| {
         for name in ["kubelet", "store"] {
             std::fs::create_dir(root.join("elsewhere").join(name)).unwrap();
-            std::fs::remove_dir(root.join(name)).or_else(|_| unmount(root.join(name), UnmountFlags::empty()).map_err(Into::into).and_then(|()| std::fs::remove_dir(root.join(name)))).unwrap();
+            std::fs::remove_dir(root.join(name))
+                .or_else(|_| {
+                    unmount(root.join(name), UnmountFlags::empty())
+                        .map_err(Into::into)
+                        .and_then(|()| std::fs::remove_dir(root.join(name)))
+                })
+                .unwrap();
             symlink(root.join("elsewhere").join(name), root.join(name)).unwrap();
         }
     });
@@ -159,7 +170,10 @@ fn covered_copy(world: World) {
     world.make(&target).unwrap();
     world.attach("h", identity, &target, &MountOptions::default()).unwrap();
     let TargetView::Mounted(stack) = world.look(&target) else { panic!("nothing is mounted") };
-    assert_eq!((stack.layers[0].shown.clone(), stack.visible), (Some(shown(Place::Copy(handle("h")))), identity));
+    assert_eq!(
+        (stack.layers[0].shown.clone(), stack.visible),
+        (Some(shown(Place::Copy(handle("h")))), identity)
+    );
     // The disk itself keeps the copy from being removed, the target makes its pod a holder.
     let points: Vec<_> = world.showing("h").into_iter().map(|mount| mount.mount_point).collect();
     assert_eq!(points, [target.as_path().to_owned(), world.path("store/copies/h")]);

@@ -46,7 +46,9 @@ fn main() -> std::process::ExitCode {
     // One at a time: the mount table is one for all, and some cases count it.
     arguments.test_threads = Some(1);
     let entered = if arguments.list { Entered::Root } else { namespace::enter() };
-    let cases = [attach_cases::cases(), detach_cases::cases(), look_cases::cases(), showing_cases::cases()].into_iter().flatten();
+    let cases = [attach_cases::cases(), detach_cases::cases(), look_cases::cases(), showing_cases::cases()]
+        .into_iter()
+        .flatten();
     let trials = cases.map(|case| {
         let left_out = case.needs_root && entered == Entered::UserNamespace;
         Trial::test(case.name, case.run).with_ignored_flag(left_out)

@@ -15,12 +15,15 @@ use per_node::domain::mount_options::MountOptions;
 use per_node::domain::mount_table::{FileIdentity, StoreMount, TargetView};
 use per_node::domain::target::{KubeletDir, TargetPath};
 use per_node::ports::mounts::{Mounts, MountsError};
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
+};
 
 /// Makes two cases of one: with all that this kernel has, and with what the oldest has (C44).
 pub fn on_both(name: &str, case: fn(World)) -> [Case; 2] {
-    [("newest", Abilities::found()), ("oldest", Abilities::OLDEST)]
-        .map(|(kernel, abilities)| Case::new(format!("{name}::{kernel}"), move || case(World::new(abilities))))
+    [("newest", Abilities::found()), ("oldest", Abilities::OLDEST)].map(|(kernel, abilities)| {
+        Case::new(format!("{name}::{kernel}"), move || case(World::new(abilities)))
+    })
 }
 
 /// The world of one case. Everything mounted in it goes with it.

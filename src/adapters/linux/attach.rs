@@ -58,11 +58,13 @@ pub fn attach(
 }
 
 fn attach_tree(copy: BorrowedFd<'_>, target: &OpenTarget, options: &MountOptions) -> Outcome<()> {
-    let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let clone =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     let tree = open_tree(copy, c"", clone).step("open_tree for")?;
     let (set, clear) = bits(options);
     // Private, or what a pod's runtime mounts inside the target would appear below the store's own mount.
-    syscalls::mount_setattr(&tree, AttrChange::new(set, clear, propagation::PRIVATE)).step("mount_setattr for")?;
+    syscalls::mount_setattr(&tree, AttrChange::new(set, clear, propagation::PRIVATE))
+        .step("mount_setattr for")?;
     let directory = target.open_directory()?;
     let onto = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(&tree, c"", &directory, c"", onto).step("move_mount to")
@@ -115,13 +117,15 @@ impl<'a> Stage<'a> {
         rustix::fs::mkdirat(place.trash, format!("{}/bind", place.name), Mode::RWXU)
             .step("make a staging directory for")?;
         mount_bind(stage.outer_path(), stage.outer_path()).step("bind a staging directory for")?;
-        mount_change(stage.outer_path(), MountPropagationFlags::PRIVATE).step("make private a staging mount for")?;
+        mount_change(stage.outer_path(), MountPropagationFlags::PRIVATE)
+            .step("make private a staging mount for")?;
         Ok(stage)
     }
 
     fn prepare(&self, copy: BorrowedFd<'_>, options: &MountOptions) -> Outcome<()> {
         mount_bind(path_of(copy), self.bind_path()).step("bind to staging for")?;
-        mount_change(self.bind_path(), MountPropagationFlags::PRIVATE).step("make private a staged bind for")?;
+        mount_change(self.bind_path(), MountPropagationFlags::PRIVATE)
+            .step("make private a staged bind for")?;
         let view = View::table()?;
         let inner = rustix::fs::openat(
             self.place.trash,
@@ -152,7 +156,8 @@ impl Drop for Stage<'_> {
         // Whatever of it was not made is not there to undo; what cannot be undone now is undone at the next start.
         let _ = unmount(self.bind_path(), UnmountFlags::NOFOLLOW);
         let _ = unmount(self.outer_path(), UnmountFlags::NOFOLLOW);
-        let _ = rustix::fs::unlinkat(self.place.trash, format!("{}/bind", self.place.name), AtFlags::REMOVEDIR);
+        let _ =
+            rustix::fs::unlinkat(self.place.trash, format!("{}/bind", self.place.name), AtFlags::REMOVEDIR);
         let _ = rustix::fs::unlinkat(self.place.trash, self.place.name, AtFlags::REMOVEDIR);
     }
 }

@@ -22,7 +22,8 @@ use super::view::{MountEntry, STACK_MOUNTS_MAX, View};
 pub fn detach(target: &OpenTarget) -> Outcome<()> {
     for _ in 0..STACK_MOUNTS_MAX {
         let view = View::table()?;
-        let Some(top) = view.glance(target.parent(), target.name())?.filter(|glance| glance.mount_root) else {
+        let Some(top) = view.glance(target.parent(), target.name())?.filter(|glance| glance.mount_root)
+        else {
             return Ok(());
         };
         let View::Table(entries) = view else { continue };

@@ -41,8 +41,10 @@ pub struct MountEvents {
 impl MountEvents {
     /// Begins to watch. Fails with EINVAL where the kernel is older, with EPERM where it is not allowed.
     pub fn watch() -> Outcome<MountEvents> {
-        let flags = InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK | InitFlags::from_bits_retain(FAN_REPORT_MNT);
-        let group = Fanotify::init(flags, EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC).step("fanotify_init for")?;
+        let flags =
+            InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK | InitFlags::from_bits_retain(FAN_REPORT_MNT);
+        let group = Fanotify::init(flags, EventFFlags::O_RDONLY | EventFFlags::O_CLOEXEC)
+            .step("fanotify_init for")?;
         let namespace = std::fs::File::open("/proc/self/ns/mnt").step("open the mount namespace for")?;
         group
             .mark(

@@ -22,7 +22,9 @@ const ENTRIES_BYTES: usize = 2048;
 /// Looks at the target. `roots` say which places of the store its mounts show.
 pub fn look(view: &View, target: &OpenTarget, roots: &StoreRoots) -> Outcome<TargetView> {
     for _ in 0..LOOK_TRIES_MAX {
-        let Some(glance) = view.glance(target.parent(), target.name())? else { return Ok(TargetView::Absent) };
+        let Some(glance) = view.glance(target.parent(), target.name())? else {
+            return Ok(TargetView::Absent);
+        };
         if !glance.mount_root {
             if glance.kind != FileType::Directory {
                 return Ok(TargetView::NotADirectory);

@@ -1,4 +1,14 @@
-//! Linux.
+//! The kernel's mounts and the store's directories, as Linux has them.
+//!
+//! | what | where |
+//! |---|---|
+//! | the port `Mounts` | [`mounts`]; its parts [`attach`], [`detach`], [`look`], [`index`], [`events`], [`target`] |
+//! | what the kernel says about mounts | [`view`], [`mountinfo`], [`syscalls`] |
+//! | which place of the store a mount shows | [`places`] |
+//! | the store | [`store`] |
+//!
+//! Blocking calls run in [`blocking`]. Own `unsafe` is in [`syscalls`] alone.
+
 pub mod attach;
 pub mod blocking;
 pub mod detach;

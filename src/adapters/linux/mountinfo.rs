@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn every_field_is_read() {
-        let line = one("36 35 98:0 /mnt1 /mnt2 rw,noatime shared:7 master:1 - ext3 /dev/root rw,errors=continue");
+        let line =
+            one("36 35 98:0 /mnt1 /mnt2 rw,noatime shared:7 master:1 - ext3 /dev/root rw,errors=continue");
         assert_eq!(
             line,
             MountLine {
@@ -185,7 +186,10 @@ mod tests {
     #[test]
     fn paths_are_bytes_and_need_not_be_utf_8() {
         let lines = parse(b"1 2 0:3 /\xff\xfe /\x80 rw - tmpfs none rw\n").unwrap();
-        assert_eq!((lines[0].root.as_slice(), lines[0].mount_point.as_slice()), (&b"/\xff\xfe"[..], &b"/\x80"[..]));
+        assert_eq!(
+            (lines[0].root.as_slice(), lines[0].mount_point.as_slice()),
+            (&b"/\xff\xfe"[..], &b"/\x80"[..])
+        );
     }
 
     #[test]

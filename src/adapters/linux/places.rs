@@ -68,17 +68,20 @@ impl StoreRoots {
         if device != self.device {
             return None;
         }
-        [(Area::Copies, &self.copies), (Area::Trash, &self.trash)].into_iter().find_map(|(area, directory)| {
-            let mut components = below(directory, root)?.splitn(2, |&byte| byte == b'/');
-            let name = components.next().filter(|name| !name.is_empty())?.to_vec();
-            Some((area, name, components.next().is_some()))
-        })
+        [(Area::Copies, &self.copies), (Area::Trash, &self.trash)].into_iter().find_map(
+            |(area, directory)| {
+                let mut components = below(directory, root)?.splitn(2, |&byte| byte == b'/');
+                let name = components.next().filter(|name| !name.is_empty())?.to_vec();
+                Some((area, name, components.next().is_some()))
+            },
+        )
     }
 
     fn covered_by(&self, device: (u32, u32), root: &[u8]) -> Option<(Area, Vec<u8>, bool)> {
         self.covers.iter().filter(|cover| cover.device == device).find_map(|cover| {
             let at_root = root == cover.root;
-            (at_root || below(&cover.root, root).is_some()).then(|| (Area::Copies, cover.name.clone(), !at_root))
+            (at_root || below(&cover.root, root).is_some())
+                .then(|| (Area::Copies, cover.name.clone(), !at_root))
         })
     }
 }
@@ -117,7 +120,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn roots() -> StoreRoots {
-        StoreRoots { device: (8, 1), copies: b"/s/copies".to_vec(), trash: b"/s/trash".to_vec(), copies_path: b"/store/copies".to_vec(), covers: Vec::new() }
+        StoreRoots {
+            device: (8, 1),
+            copies: b"/s/copies".to_vec(),
+            trash: b"/s/trash".to_vec(),
+            copies_path: b"/store/copies".to_vec(),
+            covers: Vec::new(),
+        }
     }
 
     fn shown(root: &str) -> Option<(Area, String, bool, bool)> {
@@ -176,7 +185,8 @@ mod tests {
     fn c23_a_copy_whose_root_is_a_mount_is_shown_by_whatever_shows_that_mount() {
         let cover = Cover { device: (9, 1), root: b"/disk".to_vec(), name: b"a".to_vec() };
         let roots = StoreRoots { covers: vec![cover], ..roots() };
-        let place = |root: &[u8]| roots.place_of((9, 1), root).map(|place| (place.name, place.below, place.deleted));
+        let place =
+            |root: &[u8]| roots.place_of((9, 1), root).map(|place| (place.name, place.below, place.deleted));
         assert_eq!(place(b"/disk"), Some((b"a".to_vec(), false, false)));
         assert_eq!(place(b"/disk/sub//deleted"), Some((b"a".to_vec(), true, true)));
         assert_eq!(place(b"/disk2"), None);

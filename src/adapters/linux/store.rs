@@ -78,8 +78,8 @@ fn own_directory(store: BorrowedFd<'_>, name: &CStr) -> Outcome<OwnedFd> {
         Err(errno) => return Err(errno).step("make a directory in"),
     }
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-    let directory =
-        rustix::fs::openat2(store, name, READ_DIRECTORY, Mode::empty(), resolve).step("open a directory in")?;
+    let directory = rustix::fs::openat2(store, name, READ_DIRECTORY, Mode::empty(), resolve)
+        .step("open a directory in")?;
     set_exact_mode(directory.as_fd(), Mode::RWXU)?;
     Ok(directory)
 }

@@ -129,12 +129,8 @@ const LISTMOUNT_ROOT: u64 = u64::MAX;
 
 /// Asks the kernel about one mount by its unique id; ENOENT when there is none (any more).
 pub fn statmount(mount_id: u64) -> Result<MountStatus> {
-    let request = MountIdRequest {
-        size: MOUNT_ID_REQUEST_BYTES,
-        spare: 0,
-        mount_id,
-        param: STATMOUNT_WANTED,
-    };
+    let request =
+        MountIdRequest { size: MOUNT_ID_REQUEST_BYTES, spare: 0, mount_id, param: STATMOUNT_WANTED };
     let mut words = STATMOUNT_FIRST_WORDS;
     loop {
         let mut answer = vec![0u64; words];
@@ -157,8 +153,7 @@ pub fn listmount(last: u64, ids: &mut [u64]) -> Result<usize> {
     let request =
         MountIdRequest { size: MOUNT_ID_REQUEST_BYTES, spare: 0, mount_id: LISTMOUNT_ROOT, param: last };
     // SAFETY: as above; the kernel writes at most `ids.len()` ids of 8 bytes.
-    let count =
-        unsafe { libc::syscall(SYS_LISTMOUNT, &raw const request, ids.as_mut_ptr(), ids.len(), 0) };
+    let count = unsafe { libc::syscall(SYS_LISTMOUNT, &raw const request, ids.as_mut_ptr(), ids.len(), 0) };
     checked(count).map(|count| (count as usize).min(ids.len()))
 }
 

@@ -162,7 +162,8 @@ pub fn path_of(open: BorrowedFd<'_>) -> Outcome<Vec<u8>> {
 
 fn glance(directory: BorrowedFd<'_>, name: &CStr, id: StatxFlags) -> Outcome<Option<Glance>> {
     // DONT_SYNC: the answer of a network or FUSE server is not waited for.
-    let flags = AtFlags::STATX_DONT_SYNC | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;
+    let flags =
+        AtFlags::STATX_DONT_SYNC | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;
     let mask = StatxFlags::TYPE | StatxFlags::INO | id;
     let answer = match rustix::fs::statx(directory, name, flags, mask) {
         Ok(answer) => answer,
