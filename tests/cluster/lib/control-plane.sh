@@ -50,7 +50,10 @@ start_control_plane() {
 
 stop_control_plane() {
   local name
-  for name in kube-scheduler kube-controller-manager kube-apiserver etcd; do stop_process "$name"; done
+  # The API server keeps no state of its own; ended gently it would wait ten seconds for its watchers.
+  for name in kube-scheduler kube-controller-manager; do stop_process "$name"; done
+  stop_process kube-apiserver KILL
+  stop_process etcd
 }
 
 # save_etcd, restore_etcd: the whole control plane is stopped for both, since none of its parts may see the revisions go back.

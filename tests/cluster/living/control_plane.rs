@@ -43,7 +43,7 @@ fn c41_without_an_api_server_the_plugin_serves_and_removes_nothing() {
         let before =
             node.plugin().expect("the plugin")["status"]["containerStatuses"][0]["containerID"].clone();
         assert!(plugin::kill(node));
-        cluster().call(&["stop_process", "kube-apiserver"]);
+        cluster().call(&["stop_process", "kube-apiserver", "KILL"]);
         // Longer than two sweeps; the kubelet starts the killed plugin again without an API server.
         stays_true("nothing is removed", 20, || node.read(&kept, "file").is_some());
         cluster().call(&["start_apiserver"]);
