@@ -139,7 +139,7 @@ async fn c32_what_passes_by_itself_is_to_be_tried_again() {
         let posted = created(reply).await;
         assert!(matches!(posted, Err(EventSinkError::Retry { retry_after: None, .. })), "{posted:?}");
     }
-    let settings = Settings { answer_timeout: Duration::from_millis(50), ..short_settings() };
+    let settings = Settings { answer_timeout: Duration::from_millis(400), ..short_settings() };
     let posted = post_with(settings, patch(Reply::never()), true).await;
     assert!(matches!(posted, Err(EventSinkError::Retry { .. })), "{posted:?}");
 }

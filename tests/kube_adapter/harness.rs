@@ -65,6 +65,11 @@ pub async fn transport(api: &MockApi, settings: Settings) -> Transport {
          clusters: [{{name: k, cluster: {{server: '{}'}}}}]\nusers: [{{name: u, user: {{token: {TOKEN}}}}}]\n",
         api.url()
     );
+    transport_over(&kubeconfig, settings).await
+}
+
+/// A client of the cluster that a kubeconfig names.
+pub async fn transport_over(kubeconfig: &str, settings: Settings) -> Transport {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), kubeconfig).expect("a kubeconfig");
     let client = connect(Some(file.path()), &settings).await.expect("a usable kubeconfig");
@@ -84,7 +89,10 @@ impl Harness {
     }
 
     pub async fn with_settings(api: &MockApi, settings: Settings) -> Self {
-        let transport = transport(api, settings).await;
+        Self::over(transport(api, settings).await)
+    }
+
+    pub fn over(transport: Transport) -> Self {
         let counters = Arc::new(Counters::default());
         let sweep_wanted = Arc::new(Signal::default());
         let clock = Arc::new(TestClock::default());

@@ -112,7 +112,7 @@ async fn c22_an_error_event_in_a_stream_proves_nothing() {
 
 #[tokio::test]
 async fn c22_a_silent_stream_proves_nothing() {
-    let settings = Settings { watch_idle_timeout: Duration::from_millis(50), ..short_settings() };
+    let settings = Settings { watch_idle_timeout: Duration::from_millis(400), ..short_settings() };
     let (push, reply) = Reply::pushed();
     push.line(&added("a", 5));
     assert_eq!(list_with(settings, vec![streamed(reply)]).await, Err(ClusterError::TimedOut));
@@ -120,7 +120,7 @@ async fn c22_a_silent_stream_proves_nothing() {
 
 #[tokio::test]
 async fn c22_a_list_that_never_ends_is_given_up() {
-    let settings = Settings { list_timeout: Duration::from_millis(200), ..short_settings() };
+    let settings = Settings { list_timeout: Duration::from_millis(400), ..short_settings() };
     let (push, reply) = Reply::pushed();
     let endless = tokio::spawn(async move {
         for revision in 1.. {
@@ -221,7 +221,7 @@ async fn c22_a_page_that_breaks_off_or_comes_too_slowly_proves_nothing() {
     let beginning = &page(40, None, &[volume("a", 5)]).to_string()[..100];
     let listed = list_of(vec![refused(), first_page(Reply::broken(beginning))]).await;
     assert_eq!(listed, Err(ClusterError::Cut));
-    let settings = Settings { body_timeout: Duration::from_millis(50), ..short_settings() };
+    let settings = Settings { body_timeout: Duration::from_millis(400), ..short_settings() };
     let (push, slow) = Reply::pushed();
     push.text(beginning);
     assert_eq!(list_with(settings, vec![refused(), first_page(slow)]).await, Err(ClusterError::TimedOut));
@@ -250,7 +250,7 @@ async fn c22_every_refusal_of_a_list_has_its_class_and_is_not_repeated() {
 
 #[tokio::test]
 async fn c41_a_server_that_takes_the_call_and_never_answers_is_given_up() {
-    let settings = Settings { answer_timeout: Duration::from_millis(50), ..short_settings() };
+    let settings = Settings { answer_timeout: Duration::from_millis(400), ..short_settings() };
     assert_eq!(list_with(settings, vec![streamed(Reply::never())]).await, Err(ClusterError::TimedOut));
 }
 

@@ -247,7 +247,7 @@ async fn c22_a_revision_that_goes_back_breaks_the_chain() {
 
 #[tokio::test]
 async fn c22_a_silent_watch_is_broken_and_listed_anew() {
-    let settings = Settings { watch_idle_timeout: Duration::from_millis(60), ..short_settings() };
+    let settings = Settings { watch_idle_timeout: Duration::from_millis(400), ..short_settings() };
     let (api, harness, _watching, _first) = watched_with(settings, &["a"]).await;
     let (hold, gate) = Reply::pushed();
     api.then([Expected::call(STREAMED, gate)]);
@@ -262,7 +262,7 @@ async fn c22_a_silent_watch_is_broken_and_listed_anew() {
 
 #[tokio::test]
 async fn c22_a_gap_longer_than_a_chain_allows_ends_in_a_new_list() {
-    let settings = Settings { chain_gap_max: Duration::from_millis(40), ..short_settings() };
+    let settings = Settings { chain_gap_max: Duration::from_millis(400), ..short_settings() };
     let (api, harness, _watching, first) = watched_with(settings, &["a"]).await;
     let (hold, gate) = Reply::pushed();
     api.then([Expected::call(&watch_from(20), Reply::never()), Expected::call(STREAMED, gate)]);
