@@ -1,1 +1,102 @@
-fn main() {}
+//! The binary: reads the command line, wires adapters to the driver, and turns the end into an exit code. It
+//! decides nothing about volumes.
+//!
+//! Exit codes: 0 as asked, 1 failed, 2 the command line is wrong.
+
+#[cfg(target_os = "linux")]
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use per_node::adapters::cli::{self, Command, CommandLine, ConfirmFlags, LogFormat, ServeFlags};
+use per_node::adapters::confirm::{self, Question};
+use tracing_subscriber::EnvFilter;
+
+/// The command line is wrong.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return explain(&error),
+    };
+    match line.command {
+        Command::Serve(flags) => run_serve(*flags),
+        Command::Confirm(flags) => run_confirm(&flags),
+        #[cfg(feature = "demo")]
+        Command::Demo(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Help and version are what was asked for; anything else is one line on standard error.
+fn explain(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+        }
+        _ => {
+            eprintln!("per-node: {}", cli::one_line(error));
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn run_serve(flags: ServeFlags) -> ExitCode {
+    let config = match flags.config() {
+        Ok(config) => config,
+        Err(error) => {
+            eprintln!("per-node: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    log_to_stderr(config.log_format);
+    #[cfg(target_os = "linux")]
+    return finish(serve::run(config));
+    #[cfg(not(target_os = "linux"))]
+    {
+        eprintln!("per-node: serve needs Linux; `per-node demo` runs here");
+        ExitCode::FAILURE
+    }
+}
+
+fn run_confirm(flags: &ConfirmFlags) -> ExitCode {
+    let question = if flags.show { Question::Show } else { Question::Confirm };
+    match confirm::ask(&flags.store, question) {
+        Ok(answer) => {
+            println!("{answer}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("per-node: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The end of a run; an error's whole chain is printed once, as one line.
+#[cfg(target_os = "linux")]
+fn finish(ended: anyhow::Result<()>) -> ExitCode {
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            eprintln!("per-node: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `RUST_LOG` selects what is logged; by default what an operator wants to know.
+fn log_to_stderr(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => builder.init(),
+        LogFormat::Json => builder.json().flatten_event(true).init(),
+    }
+}

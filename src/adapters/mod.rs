@@ -6,8 +6,8 @@ pub mod csi;
 pub mod event_log;
 pub mod http;
 pub mod kube;
-pub mod registration;
-pub mod socket;
 #[cfg(target_os = "linux")]
 pub mod linux;
+pub mod registration;
+pub mod socket;
 pub mod system_clock;

@@ -1,0 +1,145 @@
+//! The rules of ARCHITECTURE.md that text can prove: who imports whom, where `unsafe` is, that each file says
+//! what it is, and that each clause of the contract has a proof.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files longer than this hold more than one idea.
+const LINES_MAX: usize = 400;
+
+/// The clauses that are built. C26, C27 and C49 are not yet.
+fn clauses() -> impl Iterator<Item = u32> {
+    (1..=7).chain(10..=25).chain(30..=33).chain(40..=48)
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Rust file below `below`, with its path from the root and its text.
+fn rust_files(below: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![root().join(below)];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).expect("the directory can be listed") {
+            let path = entry.expect("the entry can be read").path();
+            let name = path.file_name().unwrap_or_default();
+            if path.is_dir() && name != "target" {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("the file is UTF-8");
+                found.push((path.strip_prefix(root()).expect("below the root").to_owned(), text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no files below {below}");
+    found.sort();
+    found
+}
+
+/// The line without its comment; good enough for the words looked for here.
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_none(offences: Vec<String>, rule: &str) {
+    assert!(offences.is_empty(), "{rule}:\n  {}", offences.join("\n  "));
+}
+
+#[test]
+fn adapters_do_not_import_one_another() {
+    // The demo's doubles and everyone's sockets are shared on purpose.
+    const SHARED: [&str; 1] = ["socket"];
+    let mut offences = Vec::new();
+    for (path, text) in rust_files("src/adapters") {
+        let own = path.components().nth(2).expect("an adapter").as_os_str().to_string_lossy();
+        let own = own.trim_end_matches(".rs").to_owned();
+        for (number, line) in text.lines().enumerate() {
+            for (at, word) in code(line).match_indices("crate::adapters::") {
+                let other: String = code(line)[at + word.len()..]
+                    .chars()
+                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+                    .collect();
+                if other != own && !SHARED.contains(&other.as_str()) {
+                    offences.push(format!("{}:{}: {other}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert_none(offences, "an adapter imports another");
+}
+
+#[test]
+fn unsafe_is_in_one_file() {
+    let one = Path::new("src/adapters/linux/syscalls.rs");
+    let mut offences = Vec::new();
+    for (path, text) in rust_files("src") {
+        let has =
+            |line: &&str| code(line).split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == "unsafe");
+        if path != one && text.lines().any(|line| has(&line)) {
+            offences.push(path.display().to_string());
+        }
+    }
+    assert_none(offences, "unsafe outside of src/adapters/linux/syscalls.rs");
+}
+
+#[test]
+fn every_file_says_what_it_is_and_holds_one_idea() {
+    let mut offences = Vec::new();
+    for (path, text) in rust_files("src").into_iter().chain(rust_files("tests")) {
+        if !text.starts_with("//!") {
+            offences.push(format!("{}: no module documentation", path.display()));
+        }
+        let lines = text.lines().count();
+        if lines > LINES_MAX {
+            offences.push(format!("{}: {lines} lines", path.display()));
+        }
+    }
+    assert_none(offences, "files");
+}
+
+#[test]
+fn nothing_unfinished_is_left() {
+    let words = ["todo!(", "unimplemented!(", "dbg!(", concat!("FIX", "ME"), concat!("XX", "X")];
+    let mut offences = Vec::new();
+    for (path, text) in rust_files("src").into_iter().chain(rust_files("tests")) {
+        if path == Path::new("tests/tidy.rs") {
+            continue;
+        }
+        for (number, line) in text.lines().enumerate() {
+            if words.iter().any(|word| line.contains(word)) {
+                offences.push(format!("{}:{}", path.display(), number + 1));
+            }
+        }
+    }
+    assert_none(offences, "unfinished");
+}
+
+#[test]
+fn every_clause_has_a_test_that_carries_its_number() {
+    let contract = fs::read_to_string(root().join("docs/contract.md")).expect("the contract");
+    let mut proven = BTreeSet::new();
+    for (_, text) in rust_files("src").into_iter().chain(rust_files("tests")) {
+        for (at, _) in text.match_indices("c") {
+            let digits: String = text[at + 1..].chars().take_while(char::is_ascii_digit).collect();
+            let before = text[..at].chars().next_back().unwrap_or(' ');
+            let after = text[at + 1 + digits.len()..].chars().next();
+            let is_name = !before.is_alphanumeric() && after == Some('_');
+            if is_name && let Ok(number) = digits.parse::<u32>() {
+                proven.insert(number);
+            }
+        }
+    }
+    let mut offences = Vec::new();
+    for clause in clauses() {
+        if !contract.contains(&format!("**C{clause}**")) {
+            offences.push(format!("C{clause} is not in docs/contract.md"));
+        }
+        if !proven.contains(&clause) {
+            offences.push(format!("C{clause} has no test named c{clause:02}_…"));
+        }
+    }
+    assert_none(offences, "clauses");
+}
