@@ -9,5 +9,7 @@ pub mod kube;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod registration;
+#[cfg(feature = "demo")]
+pub mod rootless;
 pub mod socket;
 pub mod system_clock;

@@ -26,7 +26,7 @@ pub struct MountOptions {
 }
 
 /// The flags of a live mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountFlags {
     pub read_only: bool,
     pub no_exec: bool,

@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use super::handle::Handle;
 use super::mount_options::MountFlags;
 use super::trash::TrashId;
 
 /// A file or directory by device and inode number, as stat(2) gives them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FileIdentity {
     pub device: u64,
     pub inode: u64,

@@ -1,0 +1,168 @@
+//! The port `Copies` on plain directories.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use async_trait::async_trait;
+
+use super::failure::{failure, of_copy};
+use super::{COPIES, OWN_MODE, Rootless, TRASH, identity_of, measure, walk};
+use crate::domain::handle::Handle;
+use crate::domain::mount_table::{FileIdentity, Place};
+use crate::domain::trash::TrashId;
+use crate::domain::volume_request::Gid;
+use crate::ports::copies::{Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Listing, Usage};
+
+/// What a group gets on a copy's root: all, and its files are the group's too (C7).
+const GROUP_BITS: u32 = 0o2070;
+
+impl Rootless {
+    fn found(&self, handle: &Handle) -> Result<Option<FileIdentity>, CopiesError> {
+        let path = self.copy_path(handle);
+        match std::fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => Ok(Some(identity_of(&metadata))),
+            Ok(_) => {
+                let error = Error::from(ErrorKind::NotADirectory);
+                Err(CopiesError::NotADirectory(failure("find a directory at", &path, &error)))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(of_copy("look at", &path, &error)),
+        }
+    }
+
+    /// Makes the copy without a name first: under its name it has its mode from the first instant (C6).
+    fn make(&self, path: &Path, stage: &Path) -> Result<FileIdentity, CopiesError> {
+        DirBuilder::new().mode(OWN_MODE).create(stage).map_err(|error| of_copy("mkdir", stage, &error))?;
+        let named = std::fs::set_permissions(stage, Permissions::from_mode(self.copy_mode))
+            .and_then(|()| std::fs::symlink_metadata(stage))
+            .and_then(|metadata| std::fs::rename(stage, path).map(|()| identity_of(&metadata)));
+        named.map_err(|error| {
+            if let Err(left) = std::fs::remove_dir(stage) {
+                tracing::warn!(path = %stage.display(), error = %left, "left in the trash until the next start");
+            }
+            of_copy("make", path, &error)
+        })
+    }
+
+    /// Whether one of the double's own mounts lies on the copy or below it.
+    fn refuse_mount_point(&self, path: &Path) -> Result<(), CopiesError> {
+        match self.mount_file().live(&self.store).any(|(target, _)| target.starts_with(path)) {
+            true => {
+                let error = Error::from(ErrorKind::ResourceBusy);
+                Err(CopiesError::MountPoint(failure("move away from under a mount", path, &error)))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Copies for Rootless {
+    async fn find(&self, handle: &Handle) -> Result<Option<FileIdentity>, CopiesError> {
+        self.found(handle)
+    }
+
+    async fn ensure(&self, handle: &Handle) -> Result<Ensured, CopiesError> {
+        if let Some(identity) = self.found(handle)? {
+            return Ok(Ensured { identity, made: false });
+        }
+        let identity = self.make(&self.copy_path(handle), &self.stage_path())?;
+        Ok(Ensured { identity, made: true })
+    }
+
+    async fn unmake(&self, handle: &Handle, identity: FileIdentity) -> Result<(), CopiesError> {
+        if self.found(handle)? != Some(identity) {
+            return Ok(());
+        }
+        let path = self.copy_path(handle);
+        match std::fs::remove_dir(&path) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+            Err(error) => Err(of_copy("rmdir", &path, &error)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn set_group(&self, handle: &Handle, Gid(group): Gid) -> Result<(), CopiesError> {
+        let path = self.copy_path(handle);
+        let set = || {
+            std::os::unix::fs::lchown(&path, None, Some(group))?;
+            let mode = std::fs::symlink_metadata(&path)?.mode();
+            std::fs::set_permissions(&path, Permissions::from_mode(mode | GROUP_BITS))
+        };
+        self.found(handle)?;
+        set().map_err(|error| of_copy("set the group of", &path, &error))
+    }
+
+    async fn list(&self) -> Result<Listing, CopiesError> {
+        let path = self.store.join(COPIES);
+        let mut listing = Listing::default();
+        for entry in std::fs::read_dir(&path).map_err(|error| of_copy("read", &path, &error))? {
+            let entry = entry.map_err(|error| of_copy("read", &path, &error))?;
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let name = entry.file_name();
+            match name.to_str().and_then(|name| Handle::parse(name).ok()) {
+                Some(handle) if is_directory => listing.handles.push(handle),
+                Some(_) | None => listing.strangers.push(name.to_string_lossy().into_owned()),
+            }
+        }
+        listing.handles.sort();
+        listing.strangers.sort();
+        Ok(listing)
+    }
+
+    async fn discard(&self, handle: &Handle, id: TrashId) -> Result<(), CopiesError> {
+        let (path, trash) = (self.copy_path(handle), self.trash_path(id));
+        self.refuse_mount_point(&path)?;
+        std::fs::rename(&path, &trash).map_err(|error| of_copy("rename", &path, &error))?;
+        self.measured().forget(handle);
+        let followed = self.follow(&Place::Copy(handle.clone()), &Place::Trash(id));
+        // The copy is in the trash; a mount that does not say so would let it be deleted under a pod.
+        followed.map_err(|error| CopiesError::Unknown(failure("follow the copy into", &trash, &error)))
+    }
+
+    async fn trash(&self) -> Result<Vec<TrashId>, CopiesError> {
+        let path = self.store.join(TRASH);
+        let mut ids = Vec::new();
+        for entry in std::fs::read_dir(&path).map_err(|error| of_copy("read", &path, &error))? {
+            let entry = entry.map_err(|error| of_copy("read", &path, &error))?;
+            ids.extend(entry.file_name().to_str().and_then(TrashId::parse));
+        }
+        ids.sort();
+        Ok(ids)
+    }
+
+    async fn delete(&self, id: TrashId) -> Result<Deletion, CopiesError> {
+        Ok(walk::delete_tree(&self.trash_path(id)))
+    }
+
+    async fn delete_in_place(&self, handle: &Handle) -> Result<Deletion, CopiesError> {
+        let path = self.copy_path(handle);
+        self.refuse_mount_point(&path)?;
+        self.measured().forget(handle);
+        Ok(walk::delete_tree(&path))
+    }
+
+    async fn usage(&self, handle: &Handle) -> Result<Usage, CopiesError> {
+        let path = self.copy_path(handle);
+        let usage = measure::measure_tree(&path).map_err(|error| of_copy("measure", &path, &error))?;
+        self.measured().put(handle, usage);
+        Ok(usage)
+    }
+
+    async fn capacity(&self) -> Result<Capacity, CopiesError> {
+        let at = |error: rustix::io::Errno| of_copy("statvfs", &self.store, &error.into());
+        let found = rustix::fs::statvfs(&self.store).map_err(at)?;
+        Ok(Capacity {
+            total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+            available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+            total_inodes: found.f_files,
+            available_inodes: found.f_favail,
+        })
+    }
+
+    fn counted(&self) -> Counted {
+        self.measured().sum()
+    }
+}
