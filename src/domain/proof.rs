@@ -62,6 +62,10 @@ impl Epochs {
     }
 }
 
+/// How many handles are kept whose deletion the watch saw. One that is dropped goes at its second tick all the
+/// same (C22 (d)).
+pub const DELETIONS_SEEN_MAX: usize = 16_384;
+
 /// The PersistentVolumes of this driver as a watch shows them, and the handles whose end it saw itself.
 ///
 /// A volume is known by its UID, so that one deleted and made anew under its name is two.
@@ -91,6 +95,9 @@ impl NamingView {
         let Some(handle) = self.volumes.remove(uid) else { return false };
         if self.names(&handle) {
             return false;
+        }
+        if self.deletions_seen.len() >= DELETIONS_SEEN_MAX {
+            self.deletions_seen.pop_first();
         }
         self.deletions_seen.insert(handle);
         true
@@ -154,6 +161,17 @@ mod tests {
         view.delete("u2");
         view.relist([("u3".to_owned(), h("a"))]);
         assert!(!view.deletion_was_seen(&h("a")));
+    }
+
+    #[test]
+    fn c22_deletions_that_were_seen_are_kept_up_to_a_bound() {
+        let mut view = NamingView::default();
+        for number in 0..DELETIONS_SEEN_MAX + 10 {
+            view.apply("u".into(), h(&format!("h{number}")));
+            assert!(view.delete("u"));
+        }
+        assert_eq!(view.deletions_seen.len(), DELETIONS_SEEN_MAX);
+        assert!(view.deletion_was_seen(&h(&format!("h{}", DELETIONS_SEEN_MAX + 9))));
     }
 
     #[test]

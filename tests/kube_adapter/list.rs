@@ -234,7 +234,7 @@ async fn c22_every_refusal_of_a_list_has_its_class_and_is_not_repeated() {
         (Reply::json(401, &status(401, "Unauthorized")), ClusterError::Unauthorized),
         (
             Reply::json(403, &status(403, "Forbidden")),
-            ClusterError::Forbidden { what: "list of PersistentVolumes" },
+            ClusterError::Forbidden { what: "to list and watch persistentvolumes" },
         ),
         (Reply::json(404, &status(404, "NotFound")), ClusterError::Server { status: 404 }),
         (Reply::json(429, &status(429, "TooManyRequests")).with_header("retry-after", "9"), throttled(9)),
@@ -308,7 +308,7 @@ async fn c22_the_cluster_is_known_by_the_uid_of_kube_system() {
     assert_eq!(harness.cluster.cluster_uid().await, Ok(ClusterUid("uid-1".into())));
     assert!(matches!(harness.cluster.cluster_uid().await, Err(ClusterError::Undecodable { .. })));
     assert!(matches!(harness.cluster.cluster_uid().await, Err(ClusterError::Undecodable { .. })));
-    let forbidden = ClusterError::Forbidden { what: "get of the namespace kube-system" };
+    let forbidden = ClusterError::Forbidden { what: "to get the namespace kube-system" };
     assert_eq!(harness.cluster.cluster_uid().await, Err(forbidden));
     api.verify();
 }

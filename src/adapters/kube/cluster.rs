@@ -113,7 +113,7 @@ impl Cluster for KubeCluster {
         let writer = self.view.writer();
         let listed = self.lister.full_list().await;
         self.counters.count(Call::ProofList, listed.as_ref().err());
-        let listing = listed.map_err(|error| cluster_error(error, "list of PersistentVolumes"))?;
+        let listing = listed.map_err(|error| cluster_error(error, "to list and watch persistentvolumes"))?;
         writer.heard_of(listing.revision);
         let handles = listing.volumes.into_values().collect();
         Ok(NamedHandles { revision: Revision(listing.revision), handles })
@@ -122,7 +122,7 @@ impl Cluster for KubeCluster {
     async fn cluster_uid(&self) -> Result<ClusterUid, ClusterError> {
         let read = self.read_cluster_uid().await;
         self.counters.count(Call::Namespace, read.as_ref().err());
-        read.map_err(|error| cluster_error(error, "get of the namespace kube-system"))
+        read.map_err(|error| cluster_error(error, "to get the namespace kube-system"))
     }
 }
 

@@ -41,6 +41,8 @@ struct State {
     reached: u64,
     /// How many PersistentVolumes of any driver the last list had.
     item_count: usize,
+    /// A list was read whose watch has not stood yet.
+    fresh: bool,
 }
 
 impl LiveView {
@@ -127,13 +129,21 @@ impl Writer {
             state.health.live = false;
             state.health.last_sync = Some(now);
             state.hear(listing.revision);
+            state.fresh = true;
         });
-        self.view.sweep_wanted.raise();
     }
 
     /// A stream of the watch stands.
     pub(super) fn stream_stands(&self) {
-        self.write(|state| state.health.live = true);
+        let mut fresh = false;
+        self.write(|state| {
+            state.health.live = true;
+            fresh = std::mem::take(&mut state.fresh);
+        });
+        // Not sooner: a sweep that finds the watch not live goes away again. Not each time: the list is what is new.
+        if fresh {
+            self.view.sweep_wanted.raise();
+        }
     }
 
     /// The stream ended. The view stays as it was last and is not live until the next one stands.

@@ -25,6 +25,14 @@ pub struct Watcher {
     settings: Settings,
 }
 
+/// The failures since something worked.
+#[derive(Default)]
+struct Trouble {
+    backoff: Backoff,
+    /// The class that the log was told last, until a list works again.
+    told: Option<&'static str>,
+}
+
 /// How a stream ended, and whether it had been good for anything.
 struct StreamEnd {
     /// `None` where the server ended it in good order.
@@ -59,29 +67,37 @@ impl Watcher {
 
     /// One chain after the other. Never returns.
     async fn chains(&self) {
-        let mut backoff = Backoff::default();
+        let mut trouble = Trouble::default();
         loop {
             let writer = self.view.writer();
-            let why = self.one_chain(&writer, &mut backoff).await;
+            let why = self.one_chain(&writer, &mut trouble).await;
             writer.stream_ended();
-            let pause = backoff.pause_after(&why, &self.settings);
-            tracing::warn!(
-                class = why.class(),
-                pause_ms = pause.as_millis(),
-                "the watch of PersistentVolumes broke and nothing is swept until they are listed again: {why}"
-            );
+            let pause = trouble.backoff.pause_after(&why, &self.settings);
+            let pause_ms = pause.as_millis();
+            // An outage is one line in the log, not one for each try.
+            if trouble.told == Some(why.class()) {
+                tracing::debug!(class = why.class(), pause_ms, "PersistentVolumes are still not watched: {why}");
+            } else {
+                tracing::warn!(
+                    class = why.class(),
+                    pause_ms,
+                    "PersistentVolumes are not watched, and nothing is swept until they are listed again: {why}"
+                );
+            }
+            trouble.told = Some(why.class());
             sleep(pause).await;
         }
     }
 
     /// One list and what follows it, until the chain breaks.
-    async fn one_chain(&self, writer: &Writer, backoff: &mut Backoff) -> ApiError {
+    async fn one_chain(&self, writer: &Writer, trouble: &mut Trouble) -> ApiError {
         let begun = self.lister.list_for(self.watch_seconds()).await;
         self.counters.count(Call::WatchList, begun.as_ref().err());
         let begun = match begun {
             Ok(begun) => begun,
             Err(error) => return error,
         };
+        trouble.told = None;
         tracing::info!(
             revision = begun.listing.revision,
             volumes = begun.listing.item_count,
@@ -106,7 +122,7 @@ impl Watcher {
             writer.stream_ended();
             self.counters.count(Call::Watch, end.error.as_ref());
             if end.delivered {
-                backoff.reset();
+                trouble.backoff.reset();
                 barren = 0;
             } else {
                 barren = barren.saturating_add(1);
