@@ -98,6 +98,15 @@ fn c04_a_second_pod_of_read_write_once_pod_stays_pending() {
         let (first, second) = (&case.cluster.first, &case.cluster.second);
         let handle = case.bound_volume("v", "ReadWriteOncePod");
         case.running_pod("writer", first, &handle, "echo one > /data/file");
+        // The kubelet asks for the single writer because the driver says that it knows the difference.
+        let log = case.cluster.kubectl(&[
+            "--namespace=per-node",
+            "logs",
+            &format!("daemonset/{}", first.daemon_set),
+        ]);
+        let published =
+            log.lines().find(|line| line.contains("published") && line.contains(&handle)).expect("a line");
+        assert!(published.contains("SingleNodeSingleWriter"), "{published}");
         case.apply(&manifest::pod("other", Some(second.name), &handle, "ls -A /data | wc -l"));
         wait_until("the scheduler to say why", || {
             case.kubectl(&["describe", "pod", "other"]).contains("ReadWriteOncePod")
