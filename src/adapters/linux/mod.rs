@@ -11,14 +11,17 @@
 
 pub mod attach;
 pub mod blocking;
+pub mod confine;
 pub mod detach;
 pub mod events;
 pub mod failure;
 pub mod index;
+pub mod lock;
 pub mod look;
 pub mod mountinfo;
 pub mod mounts;
 pub mod places;
+pub mod self_check;
 pub mod store;
 pub mod syscalls;
 pub mod target;
