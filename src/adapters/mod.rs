@@ -8,6 +8,8 @@ pub mod http;
 pub mod kube;
 #[cfg(target_os = "linux")]
 pub mod linux;
+#[cfg(feature = "demo")]
+pub mod memory;
 pub mod registration;
 #[cfg(feature = "demo")]
 pub mod rootless;

@@ -1,0 +1,201 @@
+//! The port `Records` on a node in memory: a disk that outlives the process, and what the process knows of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+
+use super::kernel_fault::{KernelFault, errno, failure, of_fault, records_error};
+use super::locked;
+use super::node::{Node, NodeCall};
+use crate::domain::event_series::{EventName, Series};
+use crate::domain::handle::Handle;
+use crate::domain::holds::TargetRecord;
+use crate::domain::proof::{Marker, Revision};
+use crate::domain::target::TargetPath;
+use crate::domain::trash::TrashId;
+use crate::ports::records::{Records, RecordsError};
+
+/// How many target records a node has room for, unless told otherwise.
+const TARGET_SLOTS: usize = 4096;
+
+/// What is written.
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
+    pub targets: BTreeMap<TargetPath, TargetRecord>,
+    pub target_slots: usize,
+    trash: BTreeMap<TrashId, Handle>,
+    last_trash: u64,
+    series: BTreeMap<EventName, Series>,
+    revision: Option<Revision>,
+    revision_durable: Option<Revision>,
+    marker: Option<Marker>,
+}
+
+impl Default for Disk {
+    fn default() -> Disk {
+        Disk {
+            targets: BTreeMap::new(),
+            target_slots: TARGET_SLOTS,
+            trash: BTreeMap::new(),
+            last_trash: 0,
+            series: BTreeMap::new(),
+            revision: None,
+            revision_durable: None,
+            marker: None,
+        }
+    }
+}
+
+impl Disk {
+    pub fn lose_what_is_not_durable(&mut self) {
+        self.revision = self.revision_durable;
+    }
+}
+
+/// The records of one process, read when it opened them. A write that is answered with an error may be on
+/// the disk all the same; the process does not know it.
+pub struct MemoryRecords {
+    node: Node,
+    known: Mutex<Disk>,
+}
+
+impl MemoryRecords {
+    /// Reads what the disk has.
+    pub fn open(node: &Node) -> MemoryRecords {
+        let known = Mutex::new(node.world().disk.clone());
+        MemoryRecords { node: node.clone(), known }
+    }
+
+    async fn write<T: Send>(
+        &self,
+        call: NodeCall,
+        mut change: impl FnMut(&mut Disk) -> Result<T, i32> + Send,
+    ) -> Result<T, RecordsError> {
+        let path = Path::new("holds");
+        let act = move |is_answered: bool| {
+            let mut world = self.node.world();
+            let done = change(&mut world.disk).map_err(|no| records_error(failure("pwrite", path, no)))?;
+            if is_answered {
+                change(&mut locked(&self.known)).map_err(|no| records_error(failure("pwrite", path, no)))?;
+            }
+            Ok(done)
+        };
+        let error =
+            |fault: KernelFault| of_fault(fault, "pwrite", path, records_error, RecordsError::Unknown);
+        self.node.gate().pass_knowing(call, act, error).await
+    }
+}
+
+#[async_trait]
+impl Records for MemoryRecords {
+    fn targets(&self) -> Vec<TargetRecord> {
+        locked(&self.known).targets.values().cloned().collect()
+    }
+
+    fn target(&self, target: &TargetPath) -> Option<TargetRecord> {
+        locked(&self.known).targets.get(target).cloned()
+    }
+
+    fn targets_of(&self, handle: &Handle) -> Vec<TargetRecord> {
+        let known = locked(&self.known);
+        known.targets.values().filter(|record| &record.handle == handle).cloned().collect()
+    }
+
+    async fn put_target(&self, record: &TargetRecord) -> Result<(), RecordsError> {
+        self.write(NodeCall::PutTarget, |disk| {
+            let is_new = !disk.targets.contains_key(&record.target);
+            if is_new && disk.targets.len() >= disk.target_slots {
+                return Err(errno::ENOSPC);
+            }
+            disk.targets.insert(record.target.clone(), record.clone());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn drop_target(&self, target: &TargetPath) -> Result<(), RecordsError> {
+        self.write(NodeCall::DropTarget, |disk| {
+            disk.targets.remove(target);
+            Ok(())
+        })
+        .await
+    }
+
+    fn trashed(&self, handle: &Handle) -> BTreeSet<TrashId> {
+        let known = locked(&self.known);
+        known.trash.iter().filter(|(_, whose)| *whose == handle).map(|(id, _)| *id).collect()
+    }
+
+    async fn reserve_trash(&self, handle: &Handle) -> Result<TrashId, RecordsError> {
+        let mut reserved = None;
+        self.write(NodeCall::ReserveTrash, |disk| {
+            // The disk is changed first: its counter may be ahead of what the process knows.
+            let id = *reserved.get_or_insert(TrashId(disk.last_trash + 1));
+            disk.last_trash = id.0;
+            disk.trash.insert(id, handle.clone());
+            Ok(id)
+        })
+        .await
+    }
+
+    async fn forget_trash(&self, id: TrashId) -> Result<(), RecordsError> {
+        self.write(NodeCall::ForgetTrash, |disk| {
+            disk.trash.remove(&id);
+            Ok(())
+        })
+        .await
+    }
+
+    fn trash_records(&self) -> Vec<(TrashId, Handle)> {
+        locked(&self.known).trash.iter().map(|(id, handle)| (*id, handle.clone())).collect()
+    }
+
+    fn series(&self) -> Vec<Series> {
+        locked(&self.known).series.values().cloned().collect()
+    }
+
+    async fn put_series(&self, series: &Series) -> Result<(), RecordsError> {
+        self.write(NodeCall::PutSeries, |disk| {
+            disk.series.insert(series.name.clone(), series.clone());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn drop_series(&self, name: &EventName) -> Result<(), RecordsError> {
+        self.write(NodeCall::DropSeries, |disk| {
+            disk.series.remove(name);
+            Ok(())
+        })
+        .await
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        locked(&self.known).revision
+    }
+
+    async fn put_revision(&self, revision: Revision, durable: bool) -> Result<(), RecordsError> {
+        self.write(NodeCall::PutRevision, |disk| {
+            disk.revision = Some(revision);
+            if durable {
+                disk.revision_durable = Some(revision);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    fn marker(&self) -> Option<Marker> {
+        locked(&self.known).marker.clone()
+    }
+
+    async fn put_marker(&self, marker: &Marker) -> Result<(), RecordsError> {
+        self.write(NodeCall::PutMarker, |disk| {
+            disk.marker = Some(marker.clone());
+            Ok(())
+        })
+        .await
+    }
+}
