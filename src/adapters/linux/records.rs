@@ -1,0 +1,278 @@
+//! The port [`Records`] on slot files below `holds/`.
+//!
+//! Revision and marker have two slots each and are written in turns, so that a write that is cut short leaves the
+//! one before.
+
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use rustix::io::Errno;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::blocking;
+use super::failure::{Failure, Outcome};
+use super::slots::Layout;
+use super::store::StoreDirs;
+use super::table::Table;
+use crate::domain::event_series::{EventName, SERIES_MAX, Series};
+use crate::domain::handle::Handle;
+use crate::domain::holds::TargetRecord;
+use crate::domain::proof::{Marker, Revision};
+use crate::domain::target::TargetPath;
+use crate::domain::trash::TrashId;
+use crate::ports::records::{Records, RecordsError};
+
+/// Targets on a node: more than a kubelet runs pods by default. The file grows past it where there is space.
+const TARGETS: Layout = Layout { name: "targets", slot_bytes: 8192, slots: 256 };
+const TRASH: Layout = Layout { name: "trash", slot_bytes: 512, slots: 256 };
+const SERIES: Layout = Layout { name: "events", slot_bytes: 8192, slots: SERIES_MAX };
+const REVISION: Layout = Layout { name: "revision", slot_bytes: 4096, slots: 2 };
+const MARKER: Layout = Layout { name: "marker", slot_bytes: 4096, slots: 2 };
+
+/// The small records of the store.
+#[derive(Clone)]
+pub struct SlotRecords {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    targets: Table<TargetPath, TargetRecord>,
+    trash: Table<TrashId, TrashRecord>,
+    series: Table<EventName, Series>,
+    revision: Turns<Revision>,
+    marker: Turns<Marker>,
+    next_trash: AtomicU64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct TrashRecord {
+    id: TrashId,
+    handle: Handle,
+}
+
+/// One value in two slots; the one with the higher turn counts.
+struct Turns<T>(Table<u8, Turn<T>>);
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Turn<T> {
+    turn: u64,
+    value: T,
+}
+
+impl SlotRecords {
+    /// Opens the files; the first time, sets their space aside.
+    pub fn open(store: &StoreDirs) -> Outcome<SlotRecords> {
+        let holds = store.holds();
+        let trash = Table::open(holds, TRASH, |record: &TrashRecord| record.id)?;
+        let shared = Shared {
+            path: store.path().join("holds"),
+            targets: Table::open(holds, TARGETS, |record: &TargetRecord| record.target.clone())?,
+            next_trash: AtomicU64::new(first_trash(&trash)),
+            trash,
+            series: Table::open(holds, SERIES, |series: &Series| series.name.clone())?,
+            revision: Turns::open(holds, REVISION)?,
+            marker: Turns::open(holds, MARKER)?,
+        };
+        Ok(SlotRecords { shared: Arc::new(shared) })
+    }
+
+    async fn write(
+        &self,
+        job: impl FnOnce(&Shared) -> Outcome<()> + Send + 'static,
+    ) -> Result<(), RecordsError> {
+        let shared = self.shared.clone();
+        match blocking::run(move || job(&shared)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(failure)) => Err(as_error(failure, &self.shared.path)),
+            Err(lost) => Err(RecordsError::Unknown(lost.at(&self.shared.path))),
+        }
+    }
+}
+
+/// Ids begin at the calendar's milliseconds: above every id of every earlier process, also of those whose records
+/// are gone while a mount still shows what they named.
+fn first_trash(trash: &Table<TrashId, TrashRecord>) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let known = trash.select(|_| true).into_iter().map(|record| record.id.0).max();
+    let above = known.map_or(0, |id| id.saturating_add(1));
+    u64::try_from(now).unwrap_or(u64::MAX).max(above)
+}
+
+fn as_error(failure: Failure, path: &Path) -> RecordsError {
+    match failure.errno {
+        Errno::NOSPC | Errno::DQUOT => RecordsError::Full(failure.at(path)),
+        Errno::MSGSIZE => RecordsError::TooLarge(failure.at(path)),
+        _ => RecordsError::Io(failure.at(path)),
+    }
+}
+
+impl<T: Clone + Serialize + DeserializeOwned> Turns<T> {
+    fn open(directory: BorrowedFd<'_>, layout: Layout) -> Outcome<Turns<T>> {
+        let key = |turn: &Turn<T>| u8::from(turn.turn % 2 == 1);
+        Ok(Turns(Table::open(directory, layout, key)?))
+    }
+
+    fn newest(&self) -> Option<Turn<T>> {
+        self.0.select(|_| true).into_iter().max_by_key(|turn| turn.turn)
+    }
+
+    fn get(&self) -> Option<T> {
+        self.newest().map(|turn| turn.value)
+    }
+
+    fn put(&self, value: T) -> Outcome<()> {
+        let turn = self.newest().map_or(0, |newest| newest.turn + 1);
+        self.0.put(u8::from(turn % 2 == 1), Turn { turn, value })
+    }
+}
+
+#[async_trait]
+impl Records for SlotRecords {
+    fn targets(&self) -> Vec<TargetRecord> {
+        self.shared.targets.select(|_| true)
+    }
+
+    fn target(&self, target: &TargetPath) -> Option<TargetRecord> {
+        self.shared.targets.get(target)
+    }
+
+    fn targets_of(&self, handle: &Handle) -> Vec<TargetRecord> {
+        self.shared.targets.select(|record| &record.handle == handle)
+    }
+
+    async fn put_target(&self, record: &TargetRecord) -> Result<(), RecordsError> {
+        let record = record.clone();
+        self.write(move |shared| shared.targets.put(record.target.clone(), record)).await
+    }
+
+    async fn drop_target(&self, target: &TargetPath) -> Result<(), RecordsError> {
+        if self.target(target).is_none() {
+            return Ok(());
+        }
+        let target = target.clone();
+        self.write(move |shared| shared.targets.remove(&target)).await
+    }
+
+    fn trashed(&self, handle: &Handle) -> BTreeSet<TrashId> {
+        let records = self.shared.trash.select(|record| &record.handle == handle);
+        records.into_iter().map(|record| record.id).collect()
+    }
+
+    async fn reserve_trash(&self, handle: &Handle) -> Result<TrashId, RecordsError> {
+        let id = TrashId(self.shared.next_trash.fetch_add(1, Ordering::Relaxed));
+        let record = TrashRecord { id, handle: handle.clone() };
+        self.write(move |shared| shared.trash.put(id, record)).await?;
+        Ok(id)
+    }
+
+    async fn forget_trash(&self, id: TrashId) -> Result<(), RecordsError> {
+        self.write(move |shared| shared.trash.remove(&id)).await
+    }
+
+    fn trash_records(&self) -> Vec<(TrashId, Handle)> {
+        let records = self.shared.trash.select(|_| true);
+        records.into_iter().map(|record| (record.id, record.handle)).collect()
+    }
+
+    fn series(&self) -> Vec<Series> {
+        self.shared.series.select(|_| true)
+    }
+
+    async fn put_series(&self, series: &Series) -> Result<(), RecordsError> {
+        let series = series.clone();
+        self.write(move |shared| shared.series.put(series.name.clone(), series)).await
+    }
+
+    async fn drop_series(&self, name: &EventName) -> Result<(), RecordsError> {
+        let name = name.clone();
+        self.write(move |shared| shared.series.remove(&name)).await
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.shared.revision.get()
+    }
+
+    async fn put_revision(&self, revision: Revision, durable: bool) -> Result<(), RecordsError> {
+        let job = move |shared: &Shared| {
+            shared.revision.put(revision)?;
+            if durable { shared.revision.0.sync() } else { Ok(()) }
+        };
+        self.write(job).await
+    }
+
+    fn marker(&self) -> Option<Marker> {
+        self.shared.marker.get()
+    }
+
+    async fn put_marker(&self, marker: &Marker) -> Result<(), RecordsError> {
+        let marker = marker.clone();
+        let job = move |shared: &Shared| {
+            shared.marker.put(marker)?;
+            shared.marker.0.sync()
+        };
+        self.write(job).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::proof::ClusterUid;
+
+    fn open(scratch: &tempfile::TempDir) -> SlotRecords {
+        SlotRecords::open(&StoreDirs::open(scratch.path()).unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn c22_revision_and_marker_outlive_a_restart_and_a_torn_write() {
+        let scratch = tempfile::tempdir().unwrap();
+        let records = open(&scratch);
+        assert_eq!((records.revision(), records.marker()), (None, None));
+        for revision in [5, 9, 7] {
+            records.put_revision(Revision(revision), true).await.unwrap();
+        }
+        let marker = Marker { driver_name: "d".into(), cluster_uid: ClusterUid("c".into()) };
+        records.put_marker(&marker).await.unwrap();
+        let again = open(&scratch);
+        assert_eq!((again.revision(), again.marker()), (Some(Revision(7)), Some(marker)));
+        // The third write went to the slot of the first; torn, it leaves the second.
+        let path = scratch.path().join("holds/revision");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[0] = b'!';
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(open(&scratch).revision(), Some(Revision(9)));
+    }
+
+    #[tokio::test]
+    async fn c03_trash_ids_are_never_given_twice() {
+        let scratch = tempfile::tempdir().unwrap();
+        let handle = Handle::parse("a").unwrap();
+        let records = open(&scratch);
+        let first = records.reserve_trash(&handle).await.unwrap();
+        let second = records.reserve_trash(&handle).await.unwrap();
+        assert!(second > first);
+        assert_eq!(records.trashed(&handle), [first, second].into());
+        records.forget_trash(first).await.unwrap();
+        let again = open(&scratch);
+        assert_eq!(again.trash_records(), [(second, handle.clone())]);
+        assert!(again.reserve_trash(&handle).await.unwrap() > second);
+    }
+
+    #[tokio::test]
+    async fn c15_a_foreign_file_among_the_records_changes_nothing() {
+        let scratch = tempfile::tempdir().unwrap();
+        let records = open(&scratch);
+        std::fs::write(scratch.path().join("holds/note"), "mine").unwrap();
+        std::fs::write(scratch.path().join("holds/targets"), "no record at all").unwrap();
+        drop(records);
+        assert_eq!(open(&scratch).targets(), []);
+        assert!(scratch.path().join("holds/note").exists());
+    }
+}
