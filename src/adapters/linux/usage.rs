@@ -1,0 +1,279 @@
+//! What copies take up (C46): walks that count blocks and inodes, one at a time, on a thread of their own.
+//!
+//! A walk goes by the store's path, never through a target (that would keep the target from being unmounted). Nobody
+//! waits for one longer than [`ANSWER_WITHIN`]: what was counted so far is an answer, too.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::ffi::{CStr, CString};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, FileType, Stat};
+use rustix::io::Errno;
+use tokio::sync::Notify;
+
+use super::descent::{self, Descent};
+use super::failure::{Failure, Outcome, Step};
+use super::store::StoreDirs;
+use crate::domain::handle::Handle;
+use crate::ports::copies::{Counted, Usage};
+
+/// The longest that a caller waits for a walk.
+pub const ANSWER_WITHIN: Duration = Duration::from_millis(900);
+/// After a walk the copy is not walked again for this many times as long as it took, [`REST_MAX`] at most: all walks
+/// together take a twentieth of one processor.
+const REST_FACTOR: u32 = 20;
+const REST_MAX: Duration = Duration::from_secs(600);
+/// A walk pauses as long as it has worked, after this many entries.
+const ENTRIES_BETWEEN_PAUSES: u64 = 4096;
+/// Inodes with several names that are remembered in one walk; more are counted once for each name.
+const SHARED_INODES_MAX: usize = 1_000_000;
+/// Bytes of a block as stat(2) counts them, whatever the file system's are.
+const BLOCK_BYTES: u64 = 512;
+
+/// The walks over the copies of one store.
+#[derive(Clone)]
+pub struct UsageWalks {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<StoreDirs>,
+    state: Mutex<State>,
+    ended: Notify,
+    stop: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct State {
+    copies: BTreeMap<Handle, Known>,
+    waiting: VecDeque<Handle>,
+    /// A thread works through `waiting`.
+    working: bool,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The latest walk that ended.
+    whole: Option<(Usage, Instant, Duration)>,
+    failed: Option<Failure>,
+    /// The walk that goes on, or waits for its turn.
+    progress: Option<Arc<Progress>>,
+}
+
+#[derive(Default)]
+struct Progress {
+    bytes: AtomicU64,
+    inodes: AtomicU64,
+}
+
+impl UsageWalks {
+    /// `stop` ends every walk, soon after it is set.
+    pub fn new(store: Arc<StoreDirs>, stop: Arc<AtomicBool>) -> UsageWalks {
+        let shared = Shared { store, state: Mutex::default(), ended: Notify::new(), stop };
+        UsageWalks { shared: Arc::new(shared) }
+    }
+
+    /// What the copy takes up: of a walk that ended not long ago, else of one begun now, as far as it came.
+    pub async fn usage(&self, handle: &Handle) -> Outcome<Usage> {
+        let deadline = tokio::time::Instant::now() + ANSWER_WITHIN;
+        let mut begun = false;
+        loop {
+            let ended = self.shared.ended.notified();
+            tokio::pin!(ended);
+            // From here on no end of a walk is missed.
+            ended.as_mut().enable();
+            match self.shared.answer(handle, begun) {
+                Answer::Fresh(outcome) => return outcome,
+                Answer::Begin => {
+                    begun = true;
+                    self.begin(handle);
+                }
+                Answer::Wait => {}
+            }
+            if tokio::time::timeout_at(deadline, ended).await.is_err() {
+                return Ok(self.shared.best(handle));
+            }
+        }
+    }
+
+    /// The sum over all copies walked so far. Copies that are gone are left out once [`UsageWalks::forget`] said so.
+    pub fn counted(&self) -> Counted {
+        let state = self.shared.state();
+        let mut counted = Counted::default();
+        for known in state.copies.values() {
+            counted.unfinished += u64::from(known.progress.is_some());
+            if let Some((usage, _, _)) = known.whole {
+                counted.copies += 1;
+                counted.bytes += usage.used_bytes;
+            }
+        }
+        counted
+    }
+
+    /// The copy is gone.
+    pub fn forget(&self, handle: &Handle) {
+        let mut state = self.shared.state();
+        if state.copies.get(handle).is_some_and(|known| known.progress.is_none()) {
+            state.copies.remove(handle);
+        }
+    }
+
+    fn begin(&self, handle: &Handle) {
+        let mut state = self.shared.state();
+        let known = state.copies.entry(handle.clone()).or_default();
+        known.failed = None;
+        known.progress = Some(Arc::default());
+        state.waiting.push_back(handle.clone());
+        if !std::mem::replace(&mut state.working, true) {
+            let shared = Arc::clone(&self.shared);
+            tokio::task::spawn_blocking(move || shared.work());
+        }
+    }
+}
+
+enum Answer {
+    Fresh(Outcome<Usage>),
+    Begin,
+    Wait,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `asked` says that the caller has begun a walk already: then what it brought is the answer.
+    fn answer(&self, handle: &Handle, asked: bool) -> Answer {
+        let state = self.state();
+        let Some(known) = state.copies.get(handle) else { return Answer::Begin };
+        if known.progress.is_some() {
+            return Answer::Wait;
+        }
+        let rested = |ended: Instant, took: Duration| ended.elapsed() >= (took * REST_FACTOR).min(REST_MAX);
+        match (&known.whole, known.failed) {
+            (_, Some(failure)) if asked => Answer::Fresh(Err(failure)),
+            (Some((usage, ended, took)), None) if asked || !rested(*ended, *took) => {
+                Answer::Fresh(Ok(*usage))
+            }
+            (Some(_) | None, Some(_) | None) => Answer::Begin,
+        }
+    }
+
+    /// The latest whole walk, else what the present one has counted.
+    fn best(&self, handle: &Handle) -> Usage {
+        let state = self.state();
+        let known = state.copies.get(handle);
+        if let Some((usage, _, _)) = known.and_then(|known| known.whole) {
+            return usage;
+        }
+        known.and_then(|known| known.progress.as_ref()).map_or_else(Usage::default, |progress| Usage {
+            used_bytes: progress.bytes.load(Ordering::Relaxed),
+            used_inodes: progress.inodes.load(Ordering::Relaxed),
+            complete: false,
+        })
+    }
+
+    /// Walks what waits, one copy after the other.
+    fn work(&self) {
+        loop {
+            let (handle, progress) = {
+                let mut state = self.state();
+                let Some(handle) = state.waiting.pop_front() else {
+                    state.working = false;
+                    return;
+                };
+                let progress = state.copies.get(&handle).and_then(|known| known.progress.clone());
+                (handle, progress.unwrap_or_default())
+            };
+            let begun = Instant::now();
+            let outcome = walk(self.store.copies(), &handle, &progress, &self.stop);
+            self.settle(&handle, outcome, begun);
+            self.ended.notify_waiters();
+        }
+    }
+
+    fn settle(&self, handle: &Handle, outcome: Outcome<Usage>, begun: Instant) {
+        let mut state = self.state();
+        let Some(known) = state.copies.get_mut(handle) else { return };
+        known.progress = None;
+        match outcome {
+            Ok(usage) => known.whole = Some((usage, Instant::now(), begun.elapsed())),
+            // No copy, nothing to remember of it.
+            Err(failure) if failure.errno == Errno::NOENT => {
+                (known.whole, known.failed) = (None, Some(failure))
+            }
+            Err(failure) => known.failed = Some(failure),
+        }
+    }
+}
+
+/// Counts one copy. What vanishes or cannot be read meanwhile is left out.
+fn walk(copies: BorrowedFd<'_>, handle: &Handle, progress: &Progress, stop: &AtomicBool) -> Outcome<Usage> {
+    let name = CString::new(handle.as_str()).map_err(|_| Failure { step: "walk", errno: Errno::INVAL })?;
+    let root = descent::open_root(copies, &name, true)?;
+    let mut count = Count { progress, shared: HashSet::new(), seen: 0, resumed: Instant::now() };
+    count.take(&rustix::fs::fstat(&root).step("fstat")?);
+    let mut descent = Descent::new(root, ())?;
+    while descent.current().is_some() {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure { step: "finish the walk of", errno: Errno::CANCELED });
+        }
+        match descent.next_entry() {
+            Ok(Some(entry)) => count_entry(&mut descent, &entry.name, &mut count),
+            // A directory that cannot be read counts itself alone.
+            Ok(None) | Err(_) => drop(descent.leave()?),
+        }
+    }
+    Ok(count.usage())
+}
+
+fn count_entry(descent: &mut Descent<()>, name: &CStr, count: &mut Count<'_>) {
+    let Some(current) = descent.current() else { return };
+    let Ok(stat) = rustix::fs::statat(current, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+        // What is mounted here is not the copy's: neither the mount's root nor what is below it.
+        && let Err(Failure { errno: Errno::XDEV | Errno::NOENT, .. }) = descent.enter(name, ())
+    {
+        return;
+    }
+    count.take(&stat);
+}
+
+struct Count<'a> {
+    progress: &'a Progress,
+    shared: HashSet<(u64, u64)>,
+    seen: u64,
+    resumed: Instant,
+}
+
+impl Count<'_> {
+    fn take(&mut self, stat: &Stat) {
+        self.seen += 1;
+        if self.seen.is_multiple_of(ENTRIES_BETWEEN_PAUSES) {
+            std::thread::sleep(self.resumed.elapsed());
+            self.resumed = Instant::now();
+        }
+        let has_names = stat.st_nlink > 1 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory;
+        if has_names
+            && self.shared.len() < SHARED_INODES_MAX
+            && !self.shared.insert((stat.st_dev, stat.st_ino))
+        {
+            return;
+        }
+        self.progress
+            .bytes
+            .fetch_add(u64::try_from(stat.st_blocks).unwrap_or(0) * BLOCK_BYTES, Ordering::Relaxed);
+        self.progress.inodes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn usage(&self) -> Usage {
+        Usage {
+            used_bytes: self.progress.bytes.load(Ordering::Relaxed),
+            used_inodes: self.progress.inodes.load(Ordering::Relaxed),
+            complete: true,
+        }
+    }
+}
