@@ -76,7 +76,11 @@ impl Watcher {
             let pause_ms = pause.as_millis();
             // An outage is one line in the log, not one for each try.
             if trouble.told == Some(why.class()) {
-                tracing::debug!(class = why.class(), pause_ms, "PersistentVolumes are still not watched: {why}");
+                tracing::debug!(
+                    class = why.class(),
+                    pause_ms,
+                    "PersistentVolumes are still not watched: {why}"
+                );
             } else {
                 tracing::warn!(
                     class = why.class(),

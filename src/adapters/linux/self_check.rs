@@ -98,9 +98,8 @@ pub fn check_open_store(store: &StoreDirs) -> Result<(), SelfCheckError> {
 fn check_kernel() -> Result<(), SelfCheckError> {
     let opened =
         rustix::fs::openat2(CWD, c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::empty());
-    match opened {
-        Err(Errno::NOSYS) => return Err(SelfCheckError::Kernel { what: "openat2" }),
-        Ok(_) | Err(_) => {}
+    if let Err(Errno::NOSYS) = opened {
+        return Err(SelfCheckError::Kernel { what: "openat2" });
     }
     match View::table().and_then(|view| view.glance(CWD, c"/")) {
         Err(Failure { errno: Errno::NOSYS, .. }) => {
