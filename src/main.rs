@@ -6,6 +6,7 @@
 #[cfg(target_os = "linux")]
 mod serve;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -94,7 +95,10 @@ fn finish(ended: anyhow::Result<()>) -> ExitCode {
 /// `RUST_LOG` selects what is logged; by default what an operator wants to know.
 fn log_to_stderr(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match format {
         LogFormat::Text => builder.init(),
         LogFormat::Json => builder.json().flatten_event(true).init(),

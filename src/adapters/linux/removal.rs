@@ -137,11 +137,11 @@ impl Removal<'_> {
                 self.again(parent, name.to_owned(), note.passes + 1)
             }
             Ok(Gone::HasEntries) => {
-                self.keep(&name, Failure { step: "rmdir", errno: Errno::NOTEMPTY });
+                self.keep(name, Failure { step: "rmdir", errno: Errno::NOTEMPTY });
                 Ok(())
             }
             Err(failure) => {
-                self.keep(&name, failure);
+                self.keep(name, failure);
                 Ok(())
             }
         }
