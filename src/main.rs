@@ -15,6 +15,10 @@ use per_node::adapters::cli::{self, Command, CommandLine, ConfirmFlags, LogForma
 use per_node::adapters::confirm::{self, Question};
 use tracing_subscriber::EnvFilter;
 
+/// What an operator wants to know. The client library's own report of each failed call is left out: the
+/// adapter tells of an outage once.
+const DEFAULT_LOG: &str = "info,kube_client::client::builder=off";
+
 /// The command line is wrong.
 const USAGE: u8 = 2;
 
@@ -94,7 +98,7 @@ fn finish(ended: anyhow::Result<()>) -> ExitCode {
 
 /// `RUST_LOG` selects what is logged; by default what an operator wants to know.
 fn log_to_stderr(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())

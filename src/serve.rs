@@ -9,7 +9,6 @@ use per_node::adapters::cli::ServeConfig;
 use per_node::adapters::event_log::EventLog;
 use per_node::adapters::kube::client::connect;
 use per_node::adapters::kube::cluster::KubeCluster;
-use per_node::adapters::kube::counters::Counters;
 use per_node::adapters::kube::events::KubeEvents;
 use per_node::adapters::kube::transport::Transport;
 use per_node::adapters::kube::watcher::Watcher;
@@ -95,9 +94,10 @@ async fn serve(
     let store = Arc::new(store);
     let records = SlotRecords::open(&store)
         .map_err(|failure| anyhow!("--store: the records cannot be opened: {}", failure.at(store.path())))?;
+    let tally = Arc::new(Tally::default());
     let sweep_wanted = Arc::new(Signal::default());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let outside = Outside::reach(config, clock.clone(), sweep_wanted.clone()).await?;
+    let outside = Outside::reach(config, clock.clone(), sweep_wanted.clone(), tally.clone()).await?;
     let copies = LinuxCopies::new(store.clone(), config.copy_mode);
     let ports = Ports {
         mounts: Arc::new(LinuxMounts::new(store.clone(), kubelet_dir.clone(), Abilities::found())),
@@ -113,7 +113,7 @@ async fn serve(
         sweep_every: config.sweep_every,
         event_window: config.event_window,
     };
-    let service = Service::start(ports, settings, Arc::new(Tally::default()), sweep_wanted).await?;
+    let service = Service::start(ports, settings, tally, sweep_wanted).await?;
     let watch = outside.watcher.map(|watcher| tokio::spawn(async move { watcher.run().await }));
     let reach = Reach {
         node_id: config.node_id.clone(),
@@ -146,16 +146,16 @@ impl Outside {
         config: &ServeConfig,
         clock: Arc<dyn Clock>,
         sweep_wanted: Arc<Signal>,
+        tally: Arc<Tally>,
     ) -> Result<Outside> {
         if config.standalone {
             return Ok(Outside { sink: Arc::new(EventLog), cluster: None, watcher: None });
         }
         let settings = per_node::adapters::kube::settings::Settings::default();
-        let client = connect(config.kubeconfig.as_deref(), &settings).await.context("--kubeconfig")?;
+        let client = connect(config.kubeconfig.as_deref(), &settings).await?;
         let transport = Transport::new(client, settings);
-        let counters = Arc::new(Counters::default());
-        let sink = KubeEvents::new(transport.clone(), &config.driver_name, &config.node_id, counters.clone());
-        let cluster = KubeCluster::new(transport, &config.driver_name, clock, sweep_wanted, counters);
+        let sink = KubeEvents::new(transport.clone(), &config.driver_name, &config.node_id, tally.clone());
+        let cluster = KubeCluster::new(transport, &config.driver_name, clock, sweep_wanted, tally);
         let watcher = cluster.watcher();
         Ok(Outside { sink: Arc::new(sink), cluster: Some(Arc::new(cluster)), watcher: Some(watcher) })
     }

@@ -45,6 +45,7 @@ pub struct Tally {
     refusals: [AtomicU64; 3],
     sweep: Mutex<BTreeMap<SweepOutcome, u64>>,
     sync_failures: Mutex<BTreeMap<&'static str, u64>>,
+    api_calls: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     waiting: Mutex<Option<WaitingFor>>,
     pub copies: AtomicU64,
     pub strangers: AtomicU64,
@@ -145,6 +146,17 @@ impl Tally {
 
     pub fn sync_failures(&self) -> BTreeMap<&'static str, u64> {
         self.sync_failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A call to the API server ended: which kind of call, and how, both as the outbound adapter names them.
+    pub fn api_called(&self, call: &'static str, end: &'static str) {
+        let mut calls = self.api_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        *calls.entry((call, end)).or_default() += 1;
+    }
+
+    /// Calls to the API server by kind and end.
+    pub fn api_calls(&self) -> BTreeMap<(&'static str, &'static str), u64> {
+        self.api_calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn set_waiting(&self, waiting: Option<WaitingFor>) {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use per_node::adapters::kube::counters::Counters;
 use per_node::adapters::kube::events::KubeEvents;
 use per_node::adapters::kube::settings::Settings;
 use per_node::domain::event_series::{Post, Series, SeriesBook, SeriesKey};
 use per_node::domain::pod::{PodName, PodReference, PodUid};
 use per_node::domain::refusal::Reason;
+use per_node::domain::tally::Tally;
 use per_node::domain::time::{Monotonic, Wall};
 use per_node::ports::event_sink::{EventSink, EventSinkError};
 use serde_json::{Value, json};
@@ -62,10 +62,10 @@ fn patch(reply: Reply) -> Expected {
 
 async fn post_with(settings: Settings, expected: Expected, patches: bool) -> Result<(), EventSinkError> {
     let api = MockApi::expecting([expected]).await;
-    let counters = Arc::new(Counters::default());
-    let sink = KubeEvents::new(transport(&api, settings).await, DRIVER, NODE, counters.clone());
+    let tally = Arc::new(Tally::default());
+    let sink = KubeEvents::new(transport(&api, settings).await, DRIVER, NODE, tally.clone());
     let posted = if patches { sink.patch(&series()).await } else { sink.create(&series()).await };
-    assert_eq!(counters.read().len(), 1, "each call is counted once");
+    assert_eq!(tally.api_calls().len(), 1, "each call is counted once");
     api.verify();
     posted
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use per_node::adapters::kube::client::connect;
 use per_node::adapters::kube::cluster::KubeCluster;
-use per_node::adapters::kube::counters::Counters;
 use per_node::adapters::kube::settings::Settings;
 use per_node::adapters::kube::transport::Transport;
 use per_node::domain::handle::Handle;
 use per_node::domain::signal::Signal;
+use per_node::domain::tally::Tally;
 use per_node::domain::time::{Monotonic, Wall};
 use per_node::ports::clock::Clock;
 use per_node::ports::cluster::Cluster;
@@ -79,7 +79,7 @@ pub async fn transport_over(kubeconfig: &str, settings: Settings) -> Transport {
 /// The adapter under test and what it is wired to.
 pub struct Harness {
     pub cluster: Arc<KubeCluster>,
-    pub counters: Arc<Counters>,
+    pub tally: Arc<Tally>,
     pub sweep_wanted: Arc<Signal>,
 }
 
@@ -93,12 +93,12 @@ impl Harness {
     }
 
     pub fn over(transport: Transport) -> Self {
-        let counters = Arc::new(Counters::default());
+        let tally = Arc::new(Tally::default());
         let sweep_wanted = Arc::new(Signal::default());
         let clock = Arc::new(TestClock::default());
         let cluster =
-            Arc::new(KubeCluster::new(transport, DRIVER, clock, sweep_wanted.clone(), counters.clone()));
-        Self { cluster, counters, sweep_wanted }
+            Arc::new(KubeCluster::new(transport, DRIVER, clock, sweep_wanted.clone(), tally.clone()));
+        Self { cluster, tally, sweep_wanted }
     }
 
     /// Runs the watcher for as long as what is returned lives.
@@ -114,14 +114,14 @@ impl Harness {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        let health = || (self.cluster.watch_health(), self.counters.read());
+        let health = || (self.cluster.watch_health(), self.tally.api_calls());
         assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "never {what}: {:?}", health());
     }
 
     /// How often a kind of call ended in a class.
     pub fn count(&self, call: &str, class: &str) -> u64 {
-        let counts = self.counters.read();
-        counts.iter().filter(|(c, k, _)| c.word() == call && *k == class).map(|(_, _, count)| count).sum()
+        let calls = self.tally.api_calls();
+        calls.iter().filter(|((known, end), _)| (*known, *end) == (call, class)).map(|(_, count)| count).sum()
     }
 
     pub fn names(&self, handle: &str) -> bool {

@@ -3,6 +3,8 @@
 //! The mock fails on calls that were not expected and on calls that did not come. Stories that take more than a few calls
 //! are told against a fake that stores and watches (`served`).
 
+#[path = "../support/api_routes.rs"]
+mod api_routes;
 #[path = "../support/api_server.rs"]
 mod api_server;
 #[path = "../support/api_store.rs"]

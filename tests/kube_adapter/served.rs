@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use per_node::adapters::kube::counters::Counters;
 use per_node::adapters::kube::events::KubeEvents;
 use per_node::adapters::kube::settings::Settings;
 use per_node::domain::event_series::{Post, PostOutcome, SeriesBook, SeriesKey};
 use per_node::domain::pod::{PodName, PodReference, PodUid};
 use per_node::domain::refusal::Reason;
+use per_node::domain::tally::Tally;
 use per_node::domain::time::{Monotonic, Wall};
 use per_node::ports::cluster::{Cluster, ClusterError};
 use per_node::ports::event_sink::{EventSink, EventSinkError};
@@ -177,7 +177,7 @@ async fn c48_a_multitude_of_other_drivers_volumes_leaves_nothing_behind() {
 async fn c31_c32_a_series_survives_an_expired_event_and_a_lost_answer() {
     let server = ApiServer::start().await;
     let transport = transport_over(&server.kubeconfig(), short_settings()).await;
-    let sink = KubeEvents::new(transport, DRIVER, NODE, Arc::new(Counters::default()));
+    let sink = KubeEvents::new(transport, DRIVER, NODE, Arc::new(Tally::default()));
     let name = PodName::parse("default", "example-0").expect("a name");
     let pod = PodReference { name, uid: PodUid::parse("uid").expect("a uid") };
     let key = SeriesKey::new(pod, Reason::VolumeHeld, "held".into());

@@ -213,7 +213,7 @@ async fn check_relists(breaks_with: impl FnOnce(&MockApi, &Push), counted: (&str
     assert!(harness.names("c") && !harness.names("b"));
     assert!(harness.deletion_was_seen("a"), "what was seen stays seen");
     assert!(!harness.deletion_was_seen("b"), "vanished between two views, and not seen to go (C22 (d))");
-    assert_eq!(harness.count(counted.0, counted.1), 1, "{:?}", harness.counters.read());
+    assert_eq!(harness.count(counted.0, counted.1), 1, "{:?}", harness.tally.api_calls());
     assert_eq!(harness.cluster.view().reached(), 40);
     api.verify();
 }

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::api_server::{Shared, status_of};
+use crate::api_routes::status_of;
+use crate::api_server::Shared;
 
 /// Lines that wait for a slow client before the server waits too.
 const LINES_QUEUED_MAX: usize = 64;

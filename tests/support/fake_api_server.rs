@@ -4,6 +4,8 @@
 //! PersistentVolumes of another driver, writes a kubeconfig, says so on one line, and serves until it is killed. Volumes are
 //! made and deleted with POST and DELETE of `/api/v1/persistentvolumes`, and events read from `/api/v1/events`.
 
+#[path = "api_routes.rs"]
+mod api_routes;
 #[path = "api_server.rs"]
 #[allow(dead_code)]
 mod api_server;

@@ -94,6 +94,9 @@ impl Numbers {
         let failures = tally.sync_failures();
         let failures = failures.iter().map(|(&why, &count)| ([("why", why)], count));
         page.counter("sync_failures", "Reads of the API server that failed, by why.", failures)?;
+        let calls = tally.api_calls();
+        let calls = calls.iter().map(|(&(call, end), &count)| ([("call", call), ("end", end)], count));
+        page.counter("api_calls", "Calls to the API server, by kind and by how they ended.", calls)?;
         let Some(cluster) = cluster else { return Ok(()) };
         let health = cluster.watch_health();
         page.gauge(

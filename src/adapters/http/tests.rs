@@ -133,6 +133,7 @@ async fn c45_metrics_have_the_numbers_under_names_with_their_units() {
     port.tally.refused(Reason::VolumeHeld);
     port.tally.swept(SweepOutcome::Removed);
     port.tally.sync_failed("forbidden");
+    port.tally.api_called("watch", "gone");
     port.tally.copies.store(3, Ordering::Relaxed);
     port.tally.events_queued.store(5, Ordering::Relaxed);
     port.tally.events_dropped.store(6, Ordering::Relaxed);
@@ -151,6 +152,7 @@ async fn c45_metrics_have_the_numbers_under_names_with_their_units() {
         ("per_node_sweep_decisions_total{outcome=\"removed\"}", 1.0),
         ("per_node_sweep_decisions_total{outcome=\"no_proof\"}", 0.0),
         ("per_node_sync_failures_total{why=\"forbidden\"}", 1.0),
+        ("per_node_api_calls_total{call=\"watch\",end=\"gone\"}", 1.0),
         ("per_node_copies", 3.0),
         ("per_node_copies_bytes", 4096.0),
         ("per_node_copies_unfinished_walks", 1.0),

@@ -12,12 +12,13 @@ use tokio::time::sleep;
 use crate::domain::handle::Handle;
 use crate::domain::proof::{ClusterUid, Revision};
 use crate::domain::signal::Signal;
+use crate::domain::tally::Tally;
 use crate::ports::clock::Clock;
 use crate::ports::cluster::{Cluster, ClusterError, NamedHandles, WatchHealth};
 
 use super::api_error::ApiError;
 use super::backoff::jitter;
-use super::counters::{Call, Counters};
+use super::calls::Call;
 use super::listing::Lister;
 use super::live_view::LiveView;
 use super::settings::ANSWER_BYTES_MAX;
@@ -32,7 +33,7 @@ pub struct KubeCluster {
     transport: Transport,
     lister: Arc<Lister>,
     view: Arc<LiveView>,
-    counters: Arc<Counters>,
+    tally: Arc<Tally>,
 }
 
 impl KubeCluster {
@@ -43,18 +44,18 @@ impl KubeCluster {
         driver_name: &str,
         clock: Arc<dyn Clock>,
         sweep_wanted: Arc<Signal>,
-        counters: Arc<Counters>,
+        tally: Arc<Tally>,
     ) -> Self {
         let lister = Arc::new(Lister::new(transport.clone(), driver_name));
         let view = Arc::new(LiveView::new(clock, sweep_wanted));
-        Self { transport, lister, view, counters }
+        Self { transport, lister, view, tally }
     }
 
     /// The task that keeps the view: whoever wires spawns its `run`.
     #[must_use]
     pub fn watcher(&self) -> Watcher {
         let settings = self.transport.settings().clone();
-        Watcher::new(self.lister.clone(), self.view.clone(), self.counters.clone(), settings)
+        Watcher::new(self.lister.clone(), self.view.clone(), self.tally.clone(), settings)
     }
 
     /// The view, for metrics.
@@ -112,7 +113,7 @@ impl Cluster for KubeCluster {
         self.wait_for_turn().await;
         let writer = self.view.writer();
         let listed = self.lister.full_list().await;
-        self.counters.count(Call::ProofList, listed.as_ref().err());
+        Call::ProofList.count(&self.tally, listed.as_ref().err());
         let listing = listed.map_err(|error| cluster_error(error, "to list and watch persistentvolumes"))?;
         writer.heard_of(listing.revision);
         let handles = listing.volumes.into_values().collect();
@@ -121,7 +122,7 @@ impl Cluster for KubeCluster {
 
     async fn cluster_uid(&self) -> Result<ClusterUid, ClusterError> {
         let read = self.read_cluster_uid().await;
-        self.counters.count(Call::Namespace, read.as_ref().err());
+        Call::Namespace.count(&self.tally, read.as_ref().err());
         read.map_err(|error| cluster_error(error, "to get the namespace kube-system"))
     }
 }

@@ -10,11 +10,12 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::{Value, json};
 
 use crate::domain::event_series::Series;
+use crate::domain::tally::Tally;
 use crate::domain::time::Wall;
 use crate::ports::event_sink::{EventSink, EventSinkError};
 
 use super::api_error::ApiError;
-use super::counters::{Call, Counters};
+use super::calls::Call;
 use super::transport::{Transport, WriteKind, query_escaped};
 
 /// Events in a real cluster.
@@ -22,14 +23,14 @@ pub struct KubeEvents {
     transport: Transport,
     driver_name: String,
     node_name: String,
-    counters: Arc<Counters>,
+    tally: Arc<Tally>,
 }
 
 impl KubeEvents {
     /// Events that come `From` the driver, on the node.
     #[must_use]
-    pub fn new(transport: Transport, driver_name: &str, node_name: &str, counters: Arc<Counters>) -> Self {
-        Self { transport, driver_name: driver_name.to_owned(), node_name: node_name.to_owned(), counters }
+    pub fn new(transport: Transport, driver_name: &str, node_name: &str, tally: Arc<Tally>) -> Self {
+        Self { transport, driver_name: driver_name.to_owned(), node_name: node_name.to_owned(), tally }
     }
 
     /// The whole object. `kubectl describe pod` finds it by name, namespace and UID of the involved object.
@@ -65,7 +66,7 @@ impl EventSink for KubeEvents {
         let path = events_path(series);
         let body = self.object(series).to_string().into_bytes();
         let written = self.transport.write(WriteKind::Create, &path, body).await;
-        self.counters.count(Call::EventCreate, written.as_ref().err());
+        Call::EventCreate.count(&self.tally, written.as_ref().err());
         written.map_err(|error| match error {
             // Not the namespace is missing but the path: something else than an API server answers.
             ApiError::NotFound => retry(&error),
@@ -77,7 +78,7 @@ impl EventSink for KubeEvents {
         let path = format!("{}/{}", events_path(series), query_escaped(series.name.as_str()));
         let body = json!({ "count": series.count, "lastTimestamp": timestamp(series.last) });
         let written = self.transport.write(WriteKind::MergePatch, &path, body.to_string().into_bytes()).await;
-        self.counters.count(Call::EventPatch, written.as_ref().err());
+        Call::EventPatch.count(&self.tally, written.as_ref().err());
         written.map_err(sink_error)
     }
 }

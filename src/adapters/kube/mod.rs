@@ -13,9 +13,9 @@
 
 pub mod api_error;
 pub mod backoff;
+pub mod calls;
 pub mod client;
 pub mod cluster;
-pub mod counters;
 pub mod events;
 pub mod lines;
 pub mod listing;

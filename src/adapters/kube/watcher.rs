@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::domain::tally::Tally;
+
 use super::api_error::ApiError;
 use super::backoff::{Backoff, doubled, jitter};
-use super::counters::{Call, Counters};
+use super::calls::Call;
 use super::lines::Lines;
 use super::listing::Lister;
 use super::live_view::{LiveView, Writer};
@@ -21,7 +23,7 @@ use super::volume::{WatchEvent, read_event};
 pub struct Watcher {
     lister: Arc<Lister>,
     view: Arc<LiveView>,
-    counters: Arc<Counters>,
+    tally: Arc<Tally>,
     settings: Settings,
 }
 
@@ -44,13 +46,8 @@ struct StreamEnd {
 impl Watcher {
     /// A watcher that writes `view`.
     #[must_use]
-    pub fn new(
-        lister: Arc<Lister>,
-        view: Arc<LiveView>,
-        counters: Arc<Counters>,
-        settings: Settings,
-    ) -> Self {
-        Self { lister, view, counters, settings }
+    pub fn new(lister: Arc<Lister>, view: Arc<LiveView>, tally: Arc<Tally>, settings: Settings) -> Self {
+        Self { lister, view, tally, settings }
     }
 
     /// Watches until it is dropped.
@@ -96,7 +93,7 @@ impl Watcher {
     /// One list and what follows it, until the chain breaks.
     async fn one_chain(&self, writer: &Writer, trouble: &mut Trouble) -> ApiError {
         let begun = self.lister.list_for(self.watch_seconds()).await;
-        self.counters.count(Call::WatchList, begun.as_ref().err());
+        Call::WatchList.count(&self.tally, begun.as_ref().err());
         let begun = match begun {
             Ok(begun) => begun,
             Err(error) => return error,
@@ -124,7 +121,7 @@ impl Watcher {
             writer.stream_stands();
             let end = self.follow(lines, writer).await;
             writer.stream_ended();
-            self.counters.count(Call::Watch, end.error.as_ref());
+            Call::Watch.count(&self.tally, end.error.as_ref());
             if end.delivered {
                 trouble.backoff.reset();
                 barren = 0;
@@ -155,7 +152,7 @@ impl Watcher {
                 Ok(lines) => return Ok(lines),
                 Err(error) => error,
             };
-            self.counters.count(Call::Watch, Some(&why));
+            Call::Watch.count(&self.tally, Some(&why));
             if breaks_the_chain(&why) {
                 return Err(why);
             }

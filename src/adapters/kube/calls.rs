@@ -1,0 +1,44 @@
+//! The kinds of calls to the API server, and how each end is counted: "a counter says why" (C22).
+//!
+//! Kinds and classes are both closed sets of words, so the table of counts is bounded.
+
+use crate::domain::tally::Tally;
+
+use super::api_error::ApiError;
+
+/// A kind of call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// The full list that begins a watch.
+    WatchList,
+    /// One stream of the watch, or a try to open it.
+    Watch,
+    /// The full list that proves an absence.
+    ProofList,
+    /// The read of the namespace that identifies the cluster.
+    Namespace,
+    /// POST of an event.
+    EventCreate,
+    /// PATCH of an event.
+    EventPatch,
+}
+
+impl Call {
+    /// The word for a metric's label.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::WatchList => "watch_list",
+            Self::Watch => "watch",
+            Self::ProofList => "proof_list",
+            Self::Namespace => "namespace",
+            Self::EventCreate => "event_create",
+            Self::EventPatch => "event_patch",
+        }
+    }
+
+    /// Counts one call of this kind; `None` is a good end.
+    pub fn count(self, tally: &Tally, error: Option<&ApiError>) {
+        tally.api_called(self.word(), error.map_or("ok", ApiError::class));
+    }
+}
