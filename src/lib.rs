@@ -3,9 +3,6 @@
 //! The core is in [`domain`]; it reaches the world through the traits of [`ports`]; `adapters` implement
 //! them and carry calls in. See ARCHITECTURE.md.
 
-// The bans of clippy.toml are the core's; `domain` denies them.
-#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
-
 pub mod adapters;
 pub mod domain;
 pub mod ports;

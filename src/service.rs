@@ -22,6 +22,9 @@ use crate::domain::use_cases::driver::{Driver, Ports, Settings};
 use crate::domain::use_cases::sweeper::Sweeper;
 use crate::ports::mounts::MountsError;
 
+/// How long the first count of the copies waits for the calls that come with a start.
+const MEASURE_AFTER: Duration = Duration::from_secs(5);
+
 /// How the service is reached.
 pub struct Reach {
     pub node_id: String,
@@ -156,6 +159,7 @@ impl Service {
     fn spawn_loops(&self, tasks: &mut JoinSet<&'static str>) {
         tasks.spawn(post_events(self.driver.clone()));
         tasks.spawn(drain_trash(self.driver.clone()));
+        tasks.spawn(measure(self.driver.clone()));
         if let Some(sweeper) = &self.sweeper {
             tasks.spawn(sweep(self.driver.clone(), sweeper.clone()));
         }
@@ -193,6 +197,15 @@ async fn drain_trash(driver: Arc<Driver>) -> &'static str {
     loop {
         driver.drain_trash().await;
         wait(driver.trash_wanted(), Some(driver.settings().sweep_every)).await;
+    }
+}
+
+/// For the metrics alone, so it comes after everything a pod may wait for at a start.
+async fn measure(driver: Arc<Driver>) -> &'static str {
+    loop {
+        tokio::time::sleep(MEASURE_AFTER).await;
+        driver.measure_copies().await;
+        tokio::time::sleep(driver.settings().sweep_every).await;
     }
 }
 

@@ -130,6 +130,9 @@ pub trait Copies: Send + Sync {
 
     /// The bytes that the latest walks counted over all copies, and how many copies are counted in it.
     fn counted(&self) -> Counted;
+
+    /// Whether a walk over the copy has ended, so that it is in the sum of `counted`.
+    fn is_counted(&self, handle: &Handle) -> bool;
 }
 
 /// The sum over the copies that were walked so far.

@@ -310,4 +310,8 @@ impl Copies for LinuxCopies {
     fn counted(&self) -> Counted {
         self.walks.counted()
     }
+
+    fn is_counted(&self, handle: &Handle) -> bool {
+        self.walks.is_counted(handle)
+    }
 }

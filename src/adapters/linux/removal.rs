@@ -287,7 +287,7 @@ mod tests {
         std::fs::create_dir_all(root.join("a/b/c")).unwrap();
         std::fs::write(root.join("a/b/c/file"), "x").unwrap();
         for closed in ["a/b/c", "a/b", "a", ""] {
-            std::fs::set_permissions(root.join(closed), std::fs::Permissions::from_mode(0)).unwrap();
+            std::fs::set_permissions(root.join(closed), std::fs::Permissions::from_mode(0o000)).unwrap();
         }
         assert_eq!(removed(&scratch), Leftovers::default());
         assert!(!root.exists());

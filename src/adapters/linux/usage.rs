@@ -113,6 +113,11 @@ impl UsageWalks {
         counted
     }
 
+    /// Whether a walk over the copy has ended.
+    pub fn is_counted(&self, handle: &Handle) -> bool {
+        self.shared.state().copies.get(handle).is_some_and(|known| known.whole.is_some())
+    }
+
     /// The copy is gone.
     pub fn forget(&self, handle: &Handle) {
         let mut state = self.shared.state();

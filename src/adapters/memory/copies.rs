@@ -215,6 +215,11 @@ impl Copies for MemoryCopies {
         let unfinished = if world.walks_unfinished { copies } else { 0 };
         Counted { copies, bytes: bytes.iter().sum(), unfinished }
     }
+
+    fn is_counted(&self, handle: &Handle) -> bool {
+        let world = self.node.world();
+        !world.walks_unfinished && world.copies.contains_key(handle.as_str())
+    }
 }
 
 /// What keeps a copy in its place whatever space there is.

@@ -165,4 +165,8 @@ impl Copies for Rootless {
     fn counted(&self) -> Counted {
         self.measured().sum()
     }
+
+    fn is_counted(&self, handle: &Handle) -> bool {
+        self.measured().has(handle)
+    }
 }

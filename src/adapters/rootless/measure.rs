@@ -61,6 +61,10 @@ impl Measured {
         self.0.remove(handle);
     }
 
+    pub fn has(&self, handle: &Handle) -> bool {
+        self.0.contains_key(handle)
+    }
+
     pub fn sum(&self) -> Counted {
         Counted {
             copies: self.0.len() as u64,

@@ -279,7 +279,7 @@ fn c24_a_deletion_follows_no_symlink_and_copes_with_depth_and_modes() {
     std::fs::create_dir_all(&deep).unwrap();
     std::fs::write(deep.join("file"), "").unwrap();
     std::fs::create_dir_all(node.store("copies/h/closed/inner")).unwrap();
-    std::fs::set_permissions(node.store("copies/h/closed"), Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(node.store("copies/h/closed"), Permissions::from_mode(0o000)).unwrap();
     let id = now(node.double.reserve_trash(&h("h"))).unwrap();
     now(node.double.discard(&h("h"), id)).unwrap();
     assert_eq!(now(node.double.delete(id)).unwrap(), Deletion::Done);

@@ -1,6 +1,8 @@
 //! NodeGetVolumeStats: what this copy takes up, and what its file system has (C46). It changes nothing and
 //! takes no lock.
 
+use std::sync::atomic::Ordering;
+
 use super::driver::Driver;
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::Place;
@@ -42,6 +44,23 @@ impl Driver {
         let usage = self.ports.copies.usage(&handle).await.map_err(measure_failed)?;
         let capacity = self.ports.copies.capacity().await.map_err(measure_failed)?;
         Ok(Statistics { usage, capacity })
+    }
+}
+
+impl Driver {
+    /// Counts the copies, and has each one walked that never was: the sum over all copies is then known. A copy that
+    /// no pod holds does not change, and one that a pod holds is asked about by its kubelet.
+    pub async fn measure_copies(&self) {
+        let listing = match self.ports.copies.list().await {
+            Ok(listing) => listing,
+            Err(error) => return tracing::warn!(%error, "the copies cannot be listed"),
+        };
+        self.tally.copies.store(listing.handles.len() as u64, Ordering::Relaxed);
+        for handle in listing.handles.iter().filter(|handle| !self.ports.copies.is_counted(handle)) {
+            if let Err(error) = self.ports.copies.usage(handle).await {
+                tracing::debug!(%handle, %error, "copy not measured");
+            }
+        }
     }
 }
 
