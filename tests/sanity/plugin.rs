@@ -1,5 +1,6 @@
 //! The binary, serving in a mount namespace of its own, and csi-sanity beside it in the same namespace.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -25,6 +26,9 @@ exec "$@"
 /// How long anything may take before the test fails rather than hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// The driver's log, in the test's directory.
+const LOG: &str = "per-node.log";
+
 /// A driver that runs.
 pub struct Plugin {
     root: TempDir,
@@ -41,6 +45,7 @@ impl Plugin {
         std::fs::create_dir_all(&kubelet).expect("mkdir");
         std::fs::create_dir_all(&store).expect("mkdir");
         let socket = root.path().join("csi.sock");
+        let log = File::create(root.path().join(LOG)).expect("the log");
         let mut process = Command::new("unshare")
             .args(["--mount", "--propagation", "private", "sh", "-c", IN_NAMESPACE, "sh"])
             .arg(&kubelet)
@@ -53,13 +58,15 @@ impl Plugin {
             .arg("--store")
             .arg(&store)
             .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("the log"))
+            .stderr(log)
             .kill_on_drop(true)
             .spawn()
             .expect("unshare runs");
         let served = async {
             while UnixStream::connect(&socket).await.is_err() {
                 if let Some(status) = process.try_wait().expect("wait") {
-                    panic!("the driver ended before it served: {status}");
+                    panic!("the driver ended before it served: {status}\n{}", log_in(root.path()));
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -82,7 +89,7 @@ impl Plugin {
     pub async fn judge(&self, endpoint: &Path, controller: &Path) -> Report {
         let program = tokio::task::spawn_blocking(tool::csi_sanity).await.expect("csi-sanity is built");
         let report = self.path("report.json");
-        let mut sanity = Command::new("nsenter")
+        let sanity = Command::new("nsenter")
             .arg(format!("--target={}", self.pid()))
             .arg("--mount")
             .arg(program)
@@ -95,11 +102,13 @@ impl Plugin {
             .arg("--ginkgo.no-color")
             .stdin(Stdio::null())
             .kill_on_drop(true)
-            .spawn()
-            .expect("nsenter runs");
+            .output();
         // Its exit status says no more than the report does.
-        tokio::time::timeout(PATIENCE, sanity.wait()).await.expect("csi-sanity ends").expect("wait");
-        Report::read(&report)
+        let output =
+            tokio::time::timeout(PATIENCE, sanity).await.expect("csi-sanity ends").expect("nsenter runs");
+        let printed = [output.stdout, output.stderr].concat();
+        let transcript = format!("{}\n{}", String::from_utf8_lossy(&printed), log_in(self.root.path()));
+        Report::read(&report, transcript)
     }
 
     /// Ends the driver as a kubelet does: it leaves with 0 (C42).
@@ -116,4 +125,8 @@ impl Plugin {
         let id = self.process.id().expect("it was not waited for");
         Pid::from_raw(i32::try_from(id).expect("a process id"))
     }
+}
+
+fn log_in(directory: &Path) -> String {
+    std::fs::read_to_string(directory.join(LOG)).unwrap_or_default()
 }

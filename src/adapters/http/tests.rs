@@ -218,8 +218,11 @@ async fn c42_a_silent_connection_does_not_hold_up_a_shutdown() {
     let mut silent = TcpStream::connect(port.address).await.expect("connect");
     silent.write_all(b"GET /healthz HTTP/1.1\r\n").await.expect("write");
     assert_eq!(port.get("/healthz").await.0, 200);
+    let told = tokio::time::Instant::now();
     port.shutdown.cancel();
     port.server.await.expect("joins").expect("ends well");
+    // The clock is paused: this is what was slept, not what it took.
+    assert_eq!(told.elapsed().as_millis() / 100, u128::from(super::DRAIN_MS) / 100);
 }
 
 #[tokio::test]
