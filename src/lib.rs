@@ -4,6 +4,8 @@
 //! them and carry calls in. See ARCHITECTURE.md.
 
 pub mod adapters;
+#[cfg(feature = "demo")]
+pub mod demo;
 pub mod domain;
 pub mod ports;
 pub mod proto;

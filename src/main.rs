@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Command::Serve(flags) => run_serve(*flags),
         Command::Confirm(flags) => run_confirm(&flags),
         #[cfg(feature = "demo")]
-        Command::Demo(_) => ExitCode::FAILURE,
+        Command::Demo(flags) => per_node::demo::run(&flags),
     }
 }
 

@@ -103,6 +103,9 @@ pub struct DemoFlags {
     /// Leave the service running afterwards and take calls from any CSI client
     #[arg(long)]
     pub serve: bool,
+    /// Use the double of mounts that needs no privilege, even where real mounts are possible
+    #[arg(long)]
+    pub rootless: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
