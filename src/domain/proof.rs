@@ -72,6 +72,8 @@ pub const DELETIONS_SEEN_MAX: usize = 16_384;
 #[derive(Debug, Clone, Default)]
 pub struct NamingView {
     volumes: BTreeMap<String, Handle>,
+    /// How many volumes name each handle; never zero.
+    named: BTreeMap<Handle, u32>,
     deletions_seen: BTreeSet<Handle>,
 }
 
@@ -79,20 +81,26 @@ impl NamingView {
     /// Takes a complete list in place of what was known. A handle that is in the old view and not in the
     /// list vanished unseen.
     pub fn relist(&mut self, volumes: impl IntoIterator<Item = (String, Handle)>) {
-        self.volumes = volumes.into_iter().collect();
-        let named: BTreeSet<&Handle> = self.volumes.values().collect();
-        self.deletions_seen.retain(|handle| !named.contains(handle));
+        self.volumes.clear();
+        self.named.clear();
+        for (uid, handle) in volumes {
+            self.apply(uid, handle);
+        }
     }
 
     /// A volume of this driver was added or changed.
     pub fn apply(&mut self, uid: String, handle: Handle) {
         self.deletions_seen.remove(&handle);
-        self.volumes.insert(uid, handle);
+        *self.named.entry(handle.clone()).or_default() += 1;
+        if let Some(before) = self.volumes.insert(uid, handle) {
+            self.unname(&before);
+        }
     }
 
     /// The watch saw the volume deleted. Answers whether its handle is now named by nobody.
     pub fn delete(&mut self, uid: &str) -> bool {
         let Some(handle) = self.volumes.remove(uid) else { return false };
+        self.unname(&handle);
         if self.names(&handle) {
             return false;
         }
@@ -103,8 +111,18 @@ impl NamingView {
         true
     }
 
+    /// One volume fewer names the handle.
+    fn unname(&mut self, handle: &Handle) {
+        if let Some(count) = self.named.get_mut(handle) {
+            *count -= 1;
+            if *count == 0 {
+                self.named.remove(handle);
+            }
+        }
+    }
+
     pub fn names(&self, handle: &Handle) -> bool {
-        self.volumes.values().any(|named| named == handle)
+        self.named.contains_key(handle)
     }
 
     /// Whether the watch saw the last volume go that named the handle.
