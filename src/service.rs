@@ -20,10 +20,16 @@ use crate::domain::signal::Signal;
 use crate::domain::tally::Tally;
 use crate::domain::use_cases::driver::{Driver, Ports, Settings};
 use crate::domain::use_cases::sweeper::Sweeper;
+use crate::ports::cluster::Cluster;
 use crate::ports::mounts::MountsError;
 
 /// How long the first count of the copies waits for the calls that come with a start.
 const MEASURE_AFTER: Duration = Duration::from_secs(5);
+
+/// How long the registration of a new store's driver waits for the marker. Without an API server the kubelet does not
+/// get to know new volumes either, so nobody waits in vain for long.
+const CLAIM_WITHIN: Duration = Duration::from_secs(10);
+const CLAIM_RETRY: Duration = Duration::from_millis(500);
 
 /// How the service is reached.
 pub struct Reach {
@@ -119,7 +125,17 @@ impl Service {
         let registration = match reach.registration {
             Some(registration) => {
                 tasks.spawn(tell_phase(registration.watch(), readiness.clone()));
-                Some(tokio::spawn(registration.run(shutdown.clone())))
+                let (driver, cluster) = (self.driver.clone(), self.ports.cluster.clone());
+                let stop = shutdown.clone();
+                Some(tokio::spawn(async move {
+                    if let Some(cluster) = cluster {
+                        tokio::select! {
+                            () = stop.cancelled() => {}
+                            _ = tokio::time::timeout(CLAIM_WITHIN, claim(&driver, cluster.as_ref())) => {}
+                        }
+                    }
+                    registration.run(stop).await;
+                }))
             }
             None => None,
         };
@@ -170,6 +186,16 @@ async fn bind_confirm(store: &std::path::Path) -> Result<Bound, ServiceError> {
     let path = confirm::socket_path(store);
     let path = SocketPath::parse(&path.to_string_lossy()).map_err(ServiceError::ConfirmPath)?;
     socket::bind(&path).await.map_err(ServiceError::Confirm)
+}
+
+/// Has the marker of a new store written, so that the pods which wait for this driver find it there (C22 (e)).
+async fn claim(driver: &Driver, cluster: &dyn Cluster) {
+    while driver.store_is_new().await {
+        if let Err(error) = driver.check_marker(cluster).await {
+            tracing::info!(%error, "a new store waits for its marker");
+            tokio::time::sleep(CLAIM_RETRY).await;
+        }
+    }
 }
 
 /// Waits for the signal, and not longer than `delay`.

@@ -4,6 +4,7 @@
 pub mod confirm;
 pub mod driver;
 pub mod events;
+pub mod marker;
 pub mod publish;
 pub mod reconcile;
 pub mod statistics;

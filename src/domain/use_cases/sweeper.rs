@@ -9,11 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::driver::Driver;
+use super::marker::MarkerError;
 use crate::domain::handle::Handle;
-use crate::domain::proof::{Epoch, Marker, Revision};
-use crate::domain::sweep::{
-    LockedFacts, MarkerVerdict, ProofFacts, judge_locked, judge_marker, judge_proof, judge_revision,
-};
+use crate::domain::proof::{Epoch, Revision};
+use crate::domain::sweep::{LockedFacts, ProofFacts, judge_locked, judge_proof, judge_revision};
 use crate::domain::tally::{SweepOutcome, WaitingFor};
 use crate::domain::time::Monotonic;
 use crate::ports::cluster::{Cluster, ClusterError, NamedHandles};
@@ -112,9 +111,9 @@ impl Sweeper {
         if !self.cluster.watch_health().synced {
             return Pass::NoProof;
         }
-        let marker = match self.check_marker(&listing).await {
+        let marker = match self.driver.check_marker(self.cluster.as_ref()).await {
             Ok(verdict) => verdict,
-            Err(pass) => return pass,
+            Err(error) => return self.nobody_knows_whose(&error),
         };
         if marker.is_none() {
             self.keep_revision().await;
@@ -163,29 +162,12 @@ impl Sweeper {
         self.driver.epochs.retain(&listing.handles.iter().cloned().collect());
     }
 
-    /// C22 (e). `Ok(Some)` where removals wait; `Err` where the API server did not answer.
-    async fn check_marker(&self, listing: &Listing) -> Result<Option<WaitingFor>, Pass> {
-        let cluster_uid = match self.cluster.cluster_uid().await {
-            Ok(cluster_uid) => cluster_uid,
-            Err(error) => {
-                self.no_answer(&error);
-                return Err(Pass::NoProof);
-            }
-        };
-        let answering = Marker { driver_name: self.driver.settings.driver_name.clone(), cluster_uid };
-        let records = &self.driver.ports.records;
-        let is_empty = listing.handles.is_empty() && records.trash_records().is_empty();
-        match judge_marker(records.marker().as_ref(), &answering, is_empty) {
-            MarkerVerdict::Fits => Ok(None),
-            MarkerVerdict::Waits(waiting) => Ok(Some(waiting)),
-            MarkerVerdict::Write => match records.put_marker(&answering).await {
-                Ok(()) => Ok(None),
-                Err(error) => {
-                    tracing::warn!(%error, "the store's marker cannot be written");
-                    Err(Pass::NoProof)
-                }
-            },
+    fn nobody_knows_whose(&self, error: &MarkerError) -> Pass {
+        match error {
+            MarkerError::Cluster(error) => self.no_answer(error),
+            MarkerError::Copies(_) | MarkerError::Records(_) => tracing::warn!(%error, "nothing is removed"),
         }
+        Pass::NoProof
     }
 
     async fn not_in_use(&self, candidates: Vec<Handle>) -> Option<Vec<Handle>> {
