@@ -1,0 +1,167 @@
+//! What every adapter of `Copies` does.
+
+use per_node::domain::mount_table::FileIdentity;
+use per_node::domain::trash::TrashId;
+use per_node::domain::volume_request::Gid;
+use per_node::ports::copies::{CopiesError, Deletion};
+
+use super::{Bench, COPY_MODE, ContractCase, handle};
+
+pub fn cases<B: Bench>() -> Vec<ContractCase<B>> {
+    vec![
+        ("c01_a_copy_is_made_once_and_found_again", making),
+        ("c06_a_new_copy_has_exactly_the_mode_that_was_configured", exact_mode),
+        ("c25_what_is_no_directory_is_no_copy", strangers_in_the_way),
+        ("c16_only_the_empty_copy_that_was_made_is_unmade", unmaking),
+        ("c07_a_group_is_given_to_the_root_of_a_copy", group),
+        ("c25_copies_are_listed_in_order_and_strangers_apart", listing),
+        ("c23_a_discarded_copy_leaves_its_name_to_a_new_one", discarding),
+        ("c23_what_is_in_the_trash_is_deleted_whole", deleting),
+        ("c23_a_copy_is_deleted_in_place", in_place),
+        ("c46_a_copy_takes_up_its_files_and_itself", usage),
+        ("c46_the_file_system_has_room", capacity),
+        ("c40_copies_and_trash_outlive_the_process", restart),
+    ]
+}
+
+fn making<B: Bench>(bench: &mut B) {
+    let copies = bench.copies();
+    assert_eq!(bench.wait(copies.find(&handle("h"))), Ok(None));
+    let first = bench.wait(copies.ensure(&handle("h"))).expect("made");
+    assert!(first.made);
+    bench.write_into_copy(&handle("h"), "file", b"kept");
+    let second = bench.wait(copies.ensure(&handle("h"))).expect("found");
+    assert_eq!((second.made, second.identity), (false, first.identity));
+    assert_eq!(bench.wait(copies.find(&handle("h"))), Ok(Some(first.identity)));
+    let long = "a".repeat(253);
+    assert!(bench.wait(copies.ensure(&handle(&long))).expect("the longest handle is a name, too").made);
+}
+
+fn exact_mode<B: Bench>(bench: &mut B) {
+    bench.copy("h");
+    assert_eq!(bench.mode_and_group(&handle("h")).0, COPY_MODE);
+}
+
+fn strangers_in_the_way<B: Bench>(bench: &mut B) {
+    bench.put_stranger_file("file");
+    bench.put_stranger_symlink("link");
+    for name in ["file", "link"] {
+        let copies = bench.copies();
+        let found = bench.wait(copies.find(&handle(name)));
+        assert!(matches!(found, Err(CopiesError::NotADirectory(_))), "{name}: {found:?}");
+        let made = bench.wait(copies.ensure(&handle(name)));
+        assert!(matches!(made, Err(CopiesError::NotADirectory(_))), "{name}: {made:?}");
+        bench.wait(copies.discard(&handle(name), TrashId(1))).expect_err("no copy is there");
+    }
+    assert_eq!(bench.wait(bench.copies().list()).expect("listed").strangers, ["file", "link"]);
+    assert_eq!(bench.wait(bench.copies().trash()), Ok(vec![]));
+}
+
+fn unmaking<B: Bench>(bench: &mut B) {
+    let identity = bench.copy("h");
+    let copies = bench.copies();
+    let is_there = |bench: &B| bench.wait(bench.copies().find(&handle("h"))) == Ok(Some(identity));
+    let other = FileIdentity { inode: identity.inode + 1, ..identity };
+    bench.wait(copies.unmake(&handle("h"), other)).expect("another copy is left");
+    assert!(is_there(bench));
+    bench.write_into_copy(&handle("full"), "file", b"x");
+    let full = bench.copy("full");
+    bench.wait(copies.unmake(&handle("full"), full)).expect("a copy with data is left");
+    assert_eq!(bench.wait(copies.find(&handle("full"))), Ok(Some(full)));
+    bench.wait(copies.unmake(&handle("h"), identity)).expect("unmade");
+    assert_eq!(bench.wait(copies.find(&handle("h"))), Ok(None));
+    bench.wait(copies.unmake(&handle("h"), identity)).expect("nothing to do");
+    bench.put_stranger_file("stranger");
+    bench.wait(copies.unmake(&handle("stranger"), identity)).expect("a stranger is left");
+}
+
+fn group<B: Bench>(bench: &mut B) {
+    let missing = bench.wait(bench.copies().set_group(&handle("h"), Gid(bench.group())));
+    assert!(matches!(missing, Err(CopiesError::Missing(_))), "{missing:?}");
+    bench.copy("h");
+    for _ in 0..2 {
+        bench.wait(bench.copies().set_group(&handle("h"), Gid(bench.group()))).expect("given");
+        assert_eq!(bench.mode_and_group(&handle("h")), (COPY_MODE | 0o2070, bench.group()));
+    }
+    bench.copy("h");
+    assert_eq!(bench.mode_and_group(&handle("h")).0, COPY_MODE | 0o2070, "a later publish changes nothing");
+}
+
+fn listing<B: Bench>(bench: &mut B) {
+    for name in ["b", "a.b", "a"] {
+        bench.copy(name);
+    }
+    bench.put_stranger_file("Readme");
+    bench.put_stranger_symlink("c");
+    let listing = bench.wait(bench.copies().list()).expect("listed");
+    assert_eq!(listing.handles, [handle("a"), handle("a.b"), handle("b")]);
+    assert_eq!(listing.strangers, ["Readme", "c"]);
+}
+
+fn discarding<B: Bench>(bench: &mut B) {
+    let copies = bench.copies();
+    let missing = bench.wait(copies.discard(&handle("h"), TrashId(1)));
+    assert!(matches!(missing, Err(CopiesError::Missing(_))), "{missing:?}");
+    let old = bench.copy("h");
+    bench.wait(copies.discard(&handle("h"), TrashId(9))).expect("discarded");
+    assert_eq!(bench.wait(copies.find(&handle("h"))), Ok(None));
+    let new = bench.wait(copies.ensure(&handle("h"))).expect("made anew");
+    assert!(new.made && new.identity != old);
+    bench.wait(copies.discard(&handle("h"), TrashId(10))).expect("discarded");
+    assert_eq!(bench.wait(copies.trash()), Ok(vec![TrashId(9), TrashId(10)]));
+}
+
+fn deleting<B: Bench>(bench: &mut B) {
+    bench.write_into_copy(&handle("h"), "file", b"data");
+    let copies = bench.copies();
+    bench.wait(copies.discard(&handle("h"), TrashId(1))).expect("discarded");
+    assert_eq!(bench.wait(copies.delete(TrashId(1))), Ok(Deletion::Done));
+    assert_eq!(bench.wait(copies.trash()), Ok(vec![]));
+    assert_eq!(bench.wait(copies.delete(TrashId(1))), Ok(Deletion::Done), "it is gone already");
+}
+
+fn in_place<B: Bench>(bench: &mut B) {
+    bench.write_into_copy(&handle("h"), "file", b"data");
+    let other = bench.copy("other");
+    let copies = bench.copies();
+    assert_eq!(bench.wait(copies.delete_in_place(&handle("h"))), Ok(Deletion::Done));
+    assert_eq!(bench.wait(copies.find(&handle("h"))), Ok(None));
+    assert_eq!(bench.wait(copies.find(&handle("other"))), Ok(Some(other)));
+    assert_eq!(bench.wait(copies.delete_in_place(&handle("h"))), Ok(Deletion::Done), "it is gone already");
+}
+
+fn usage<B: Bench>(bench: &mut B) {
+    let copies = bench.copies();
+    let missing = bench.wait(copies.usage(&handle("h")));
+    assert!(matches!(missing, Err(CopiesError::Missing(_))), "{missing:?}");
+    bench.copy("empty");
+    let empty = bench.wait(copies.usage(&handle("empty"))).expect("counted");
+    assert_eq!((empty.used_inodes, empty.complete), (1, true));
+    for name in ["a", "b", "c"] {
+        bench.write_into_copy(&handle("full"), name, &[1; 10_000]);
+    }
+    let full = bench.wait(copies.usage(&handle("full"))).expect("counted");
+    assert_eq!((full.used_inodes, full.complete), (4, true));
+    assert!(full.used_bytes >= empty.used_bytes + 30_000, "{full:?}, {empty:?}");
+    let counted = copies.counted();
+    assert_eq!((counted.copies, counted.unfinished), (2, 0));
+    assert_eq!(counted.bytes, full.used_bytes + empty.used_bytes);
+}
+
+fn capacity<B: Bench>(bench: &mut B) {
+    let capacity = bench.wait(bench.copies().capacity()).expect("told");
+    assert!(capacity.total_bytes > 0 && capacity.available_bytes <= capacity.total_bytes, "{capacity:?}");
+    assert!(capacity.available_inodes <= capacity.total_inodes, "{capacity:?}");
+}
+
+fn restart<B: Bench>(bench: &mut B) {
+    let kept = bench.copy("kept");
+    bench.copy("gone");
+    bench.wait(bench.copies().discard(&handle("gone"), TrashId(4))).expect("discarded");
+    bench.restart();
+    let copies = bench.copies();
+    assert_eq!(bench.wait(copies.find(&handle("kept"))), Ok(Some(kept)));
+    assert_eq!(bench.wait(copies.find(&handle("gone"))), Ok(None));
+    assert_eq!(bench.wait(copies.trash()), Ok(vec![TrashId(4)]));
+    assert_eq!(bench.wait(copies.delete(TrashId(4))), Ok(Deletion::Done));
+}
