@@ -58,7 +58,8 @@ pub trait Bench {
 
     fn target(&self, name: &str) -> TargetPath {
         let path: PathBuf = self.kubelet_dir().path().join(name);
-        TargetPath::parse(path.to_str().expect("a path of letters"), &self.kubelet_dir()).expect("a target path")
+        TargetPath::parse(path.to_str().expect("a path of letters"), &self.kubelet_dir())
+            .expect("a target path")
     }
 
     fn look(&self, target: &TargetPath) -> TargetView {

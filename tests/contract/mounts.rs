@@ -90,7 +90,10 @@ fn making<B: Bench>(bench: &mut B) {
 fn attaching<B: Bench>(bench: &mut B) {
     let target = bench.published("h", "t");
     let stack = stack(bench.look(&target));
-    assert_eq!(stack.layers.iter().map(|layer| layer.shown.clone()).collect::<Vec<_>>(), [Some(copy_of("h"))]);
+    assert_eq!(
+        stack.layers.iter().map(|layer| layer.shown.clone()).collect::<Vec<_>>(),
+        [Some(copy_of("h"))]
+    );
     assert_eq!(Some(stack.visible), bench.wait(bench.copies().find(&handle("h"))).expect("found"));
     bench.write(target.as_path(), "file", b"of the pod");
     let other = bench.published("h", "u");
@@ -101,7 +104,12 @@ fn flags<B: Bench>(bench: &mut B) {
     let asked = [
         MountOptions::default(),
         MountOptions { read_only: Some(true), ..MountOptions::default() },
-        MountOptions { no_exec: Some(true), no_suid: Some(true), no_dev: Some(true), ..MountOptions::default() },
+        MountOptions {
+            no_exec: Some(true),
+            no_suid: Some(true),
+            no_dev: Some(true),
+            ..MountOptions::default()
+        },
         MountOptions { no_dir_access_time: Some(true), ..MountOptions::default() },
         MountOptions { access_time: Some(AccessTime::Never), ..MountOptions::default() },
         MountOptions { access_time: Some(AccessTime::Strict), ..MountOptions::default() },

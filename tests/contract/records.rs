@@ -40,7 +40,10 @@ fn one_series(pod: &str) -> Series {
     let name = PodName::parse("namespace", pod).expect("a name");
     let pod = PodReference { name, uid: PodUid::parse("uid-1").expect("a uid") };
     let mut book = SeriesBook::new(Duration::from_secs(600), []);
-    book.record(SeriesKey::new(pod, Reason::VolumeHeld, "held by \"another\"\n".into()), Wall { unix_ms: 1_000 });
+    book.record(
+        SeriesKey::new(pod, Reason::VolumeHeld, "held by \"another\"\n".into()),
+        Wall { unix_ms: 1_000 },
+    );
     book.take_unsaved().remove(0)
 }
 

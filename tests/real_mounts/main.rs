@@ -5,6 +5,9 @@
 //! it runs or fails. Nothing outside of the namespace is changed, whatever happens.
 
 mod attach_cases;
+mod bench;
+#[path = "../contract/mod.rs"]
+mod contract;
 mod detach_cases;
 mod look_cases;
 mod namespace;
@@ -46,9 +49,15 @@ fn main() -> std::process::ExitCode {
     // One at a time: the mount table is one for all, and some cases count it.
     arguments.test_threads = Some(1);
     let entered = if arguments.list { Entered::Root } else { namespace::enter() };
-    let cases = [attach_cases::cases(), detach_cases::cases(), look_cases::cases(), showing_cases::cases()]
-        .into_iter()
-        .flatten();
+    let cases = [
+        bench::cases(),
+        attach_cases::cases(),
+        detach_cases::cases(),
+        look_cases::cases(),
+        showing_cases::cases(),
+    ]
+    .into_iter()
+    .flatten();
     let trials = cases.map(|case| {
         let left_out = case.needs_root && entered == Entered::UserNamespace;
         Trial::test(case.name, case.run).with_ignored_flag(left_out)

@@ -127,8 +127,11 @@ impl Shared {
     }
 
     fn unmake(&self, handle: &Handle, identity: FileIdentity) -> Outcome<()> {
-        if self.find(handle)? != Some(identity) {
-            return Ok(());
+        match self.find(handle) {
+            Ok(Some(found)) if found == identity => {}
+            // Another copy, or a stranger under its name: not what this process made.
+            Ok(_) | Err(Failure { errno: Errno::NOTDIR, .. }) => return Ok(()),
+            Err(failure) => return Err(failure),
         }
         match rustix::fs::unlinkat(self.store.copies(), handle.as_path(), AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),

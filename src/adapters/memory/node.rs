@@ -215,11 +215,13 @@ impl Node {
         self.world().trash.keys().copied().collect()
     }
 
-    /// An operator puts a copy with this file into the store.
+    /// An operator puts this file into the copy, which is made where it is missing.
     pub fn put_copy(&self, handle: &Handle, name: &str, bytes: &[u8]) {
         let mut world = self.world();
-        let inode = world.new_directory(Place::Copy(handle.clone()));
-        world.copies.insert(handle.as_str().to_owned(), StoreEntry::Directory(inode));
+        if !matches!(world.copies.get(handle.as_str()), Some(StoreEntry::Directory(_))) {
+            let inode = world.new_directory(Place::Copy(handle.clone()));
+            world.copies.insert(handle.as_str().to_owned(), StoreEntry::Directory(inode));
+        }
         drop(world);
         let file = (name.to_owned(), bytes.to_owned());
         self.of_copy(handle, |directory| directory.files.extend([file]));

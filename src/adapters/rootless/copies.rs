@@ -73,8 +73,11 @@ impl Copies for Rootless {
     }
 
     async fn unmake(&self, handle: &Handle, identity: FileIdentity) -> Result<(), CopiesError> {
-        if self.found(handle)? != Some(identity) {
-            return Ok(());
+        match self.found(handle) {
+            Ok(Some(found)) if found == identity => {}
+            // Another copy, or a stranger under its name: not what this process made.
+            Ok(_) | Err(CopiesError::NotADirectory(_)) => return Ok(()),
+            Err(error) => return Err(error),
         }
         let path = self.copy_path(handle);
         match std::fs::remove_dir(&path) {
@@ -114,6 +117,8 @@ impl Copies for Rootless {
 
     async fn discard(&self, handle: &Handle, id: TrashId) -> Result<(), CopiesError> {
         let (path, trash) = (self.copy_path(handle), self.trash_path(id));
+        // Missing is for rename(2) to say; a stranger under the name is none of the driver's (C25).
+        self.found(handle)?;
         self.refuse_mount_point(&path)?;
         std::fs::rename(&path, &trash).map_err(|error| of_copy("rename", &path, &error))?;
         self.measured().forget(handle);
