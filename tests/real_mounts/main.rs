@@ -9,9 +9,13 @@ mod bench;
 #[path = "../contract/mod.rs"]
 mod contract;
 mod detach_cases;
+mod file_system_cases;
+mod image;
 mod look_cases;
 mod namespace;
+mod removal_cases;
 mod showing_cases;
+mod store_cases;
 mod world;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -22,6 +26,7 @@ use namespace::Entered;
 pub struct Case {
     name: String,
     needs_root: bool,
+    left_out: bool,
     run: Box<dyn FnOnce() -> Result<(), Failed> + Send>,
 }
 
@@ -32,12 +37,17 @@ impl Case {
             run();
             Ok(())
         });
-        Case { name: name.into(), needs_root: false, run }
+        Case { name: name.into(), needs_root: false, left_out: false, run }
     }
 
     /// A case that a user namespace cannot show.
     pub fn needs_root(self) -> Case {
         Case { needs_root: true, ..self }
+    }
+
+    /// A case that lacks a tool on this machine; shown as ignored.
+    pub fn left_out(self) -> Case {
+        Case { left_out: true, ..self }
     }
 }
 
@@ -51,6 +61,9 @@ fn main() -> std::process::ExitCode {
     let entered = if arguments.list { Entered::Root } else { namespace::enter() };
     let cases = [
         bench::cases(),
+        store_cases::cases(),
+        removal_cases::cases(),
+        file_system_cases::cases(),
         attach_cases::cases(),
         detach_cases::cases(),
         look_cases::cases(),
@@ -59,7 +72,7 @@ fn main() -> std::process::ExitCode {
     .into_iter()
     .flatten();
     let trials = cases.map(|case| {
-        let left_out = case.needs_root && entered == Entered::UserNamespace;
+        let left_out = case.left_out || (case.needs_root && entered == Entered::UserNamespace);
         Trial::test(case.name, case.run).with_ignored_flag(left_out)
     });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()

@@ -1,11 +1,13 @@
 //! What a case runs in: a scratch file system of its own with a kubelet's directory, shared as on a node, and a store.
 
 use crate::Case;
+use crate::contract::COPY_MODE;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use per_node::adapters::linux::copies::LinuxCopies;
 use per_node::adapters::linux::mountinfo::{self, MountLine};
 use per_node::adapters::linux::mounts::{Abilities, LinuxMounts};
 use per_node::adapters::linux::store::StoreDirs;
@@ -35,6 +37,7 @@ pub struct World {
     pub store: Arc<StoreDirs>,
     pub kubelet_dir: KubeletDir,
     pub mounts: LinuxMounts,
+    pub copies: LinuxCopies,
 }
 
 impl World {
@@ -56,8 +59,9 @@ impl World {
         let store = Arc::new(StoreDirs::open(&root.join("store")).unwrap());
         let kubelet_dir = resolve_kubelet_dir(&root.join("kubelet")).unwrap();
         let mounts = LinuxMounts::new(Arc::clone(&store), kubelet_dir.clone(), abilities);
+        let copies = LinuxCopies::new(Arc::clone(&store), COPY_MODE);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        World { scratch, root, runtime, abilities, store, kubelet_dir, mounts }
+        World { scratch, root, runtime, abilities, store, kubelet_dir, mounts, copies }
     }
 
     pub fn path(&self, rest: &str) -> PathBuf {

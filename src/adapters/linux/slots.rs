@@ -10,7 +10,7 @@ use std::hash::Hasher;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{FallocateFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FallocateFlags, IFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -57,9 +57,20 @@ impl SlotFile {
         let file = rustix::fs::openat2(directory, layout.name, flags, mode, resolve)
             .step("open a record file in")?;
         let slots = SlotFile { file: File::from(file), slot_bytes: layout.slot_bytes };
+        slots.write_in_place();
         slots.set_space_aside(layout.slots)?;
         let read = slots.read()?;
         Ok((slots, read))
+    }
+
+    /// On btrfs a write goes elsewhere, to new space, unless the file was told otherwise while it was empty. Other
+    /// file systems have no such flag and need none.
+    fn write_in_place(&self) {
+        if self.file.metadata().is_ok_and(|found| found.len() == 0)
+            && let Ok(flags) = rustix::fs::ioctl_getflags(&self.file)
+        {
+            let _ = rustix::fs::ioctl_setflags(&self.file, flags | IFlags::NOCOW);
+        }
     }
 
     /// Allocates what is missing and really writes it: a file system may promise space and not have it.
