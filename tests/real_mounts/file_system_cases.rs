@@ -25,8 +25,8 @@ pub fn cases() -> Vec<Case> {
         tmpfs("c16_a_tmpfs_without_inodes_refuses_a_new_copy_alone", || {
             full(World::with(newest(), few_inodes))
         }),
-        tmpfs("c15_a_store_on_overlay_is_followed", || followed(World::with(newest(), overlay))),
-        tmpfs("c23_a_copy_in_a_lower_layer_cannot_be_renamed", lower_layer),
+        tmpfs("c15_a_store_on_overlay_is_followed", || followed(World::with(newest(), overlay))).needs_root(),
+        tmpfs("c23_a_copy_in_a_lower_layer_cannot_be_renamed", lower_layer).needs_root(),
         tmpfs("c16_a_store_that_went_read_only_still_serves_its_copies", read_only_store),
         tmpfs("c44_a_store_that_vanished_is_an_error_and_no_panic", vanished_store),
     ];
