@@ -14,6 +14,8 @@ mod api_watch;
 #[path = "../support/mock_api.rs"]
 mod mock_api;
 
+#[cfg(feature = "demo")]
+mod driver;
 mod events;
 mod harness;
 mod list;
