@@ -38,7 +38,10 @@ pub fn run(name: &str, body: impl FnOnce(&Case)) {
 
 impl Case {
     fn begin(&self) {
-        self.cluster.kubectl(&["create", "namespace", &self.name]);
+        // That of a run before this one may still be on its way out.
+        wait_until("the namespace to be new", || {
+            self.cluster.kubectl_with(&["create", "namespace", &self.name], "").status.success()
+        });
         wait_until("the namespace's account", || {
             api().get(&format!("/api/v1/namespaces/{}/serviceaccounts/default", self.name)).is_some()
         });
