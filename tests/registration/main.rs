@@ -54,7 +54,7 @@ impl Node {
     }
 
     fn socket(&self) -> PathBuf {
-        self.directory().join("per-node.liken.sh-reg.sock")
+        self.directory().join("per-node.liken.sh@registration.sock")
     }
 
     async fn reaches(&mut self, phase: Phase) {
@@ -193,7 +193,7 @@ async fn c43_what_the_kubelet_said_can_be_read_while_the_driver_pauses() {
 async fn c43_a_stale_socket_of_a_killed_predecessor_is_replaced() {
     let root = TempDir::new().expect("a directory");
     fs::create_dir(registry(&root)).expect("mkdir");
-    drop(UnixListener::bind(registry(&root).join("per-node.liken.sh-reg.sock")).expect("bind"));
+    drop(UnixListener::bind(registry(&root).join("per-node.liken.sh@registration.sock")).expect("bind"));
     let node = Node::start_in(root, Duration::from_millis(2));
     let mut kubelet = PluginWatcher::start(&node.directory(), &Script::default());
     loop {
@@ -209,7 +209,7 @@ async fn c43_a_stale_socket_of_a_killed_predecessor_is_replaced() {
 async fn c43_another_registrar_of_the_driver_keeps_its_socket() {
     let root = TempDir::new().expect("a directory");
     fs::create_dir(registry(&root)).expect("mkdir");
-    let path = registry(&root).join("per-node.liken.sh-reg.sock");
+    let path = registry(&root).join("per-node.liken.sh@registration.sock");
     let other = UnixListener::bind(&path).expect("the sidecar binds");
     let before = inode(&path);
     let mut node = Node::start_in(root, Duration::from_millis(2));
@@ -231,7 +231,7 @@ async fn c43_another_registrar_of_the_driver_keeps_its_socket() {
 async fn c43_a_file_that_is_no_socket_is_left_alone_and_told() {
     let root = TempDir::new().expect("a directory");
     fs::create_dir(registry(&root)).expect("mkdir");
-    let path = registry(&root).join("per-node.liken.sh-reg.sock");
+    let path = registry(&root).join("per-node.liken.sh@registration.sock");
     fs::write(&path, "notes").expect("write");
     let mut node = Node::start_in(root, Duration::from_millis(2));
     let told = node.phase.wait_for(|now| matches!(now, Phase::NoSocket(_))).await.expect("told").to_string();

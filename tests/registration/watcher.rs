@@ -122,10 +122,15 @@ async fn register(path: &Path, failures: &Script) -> Result<Did, String> {
     })
 }
 
-/// A fresh connection, as the kubelet makes one.
+/// A fresh connection, as the kubelet makes one: its client sends the socket's whole path as the authority, escaped.
 pub async fn dial(path: &Path) -> Result<RegistrationClient<Channel>, String> {
+    let authority = path.display().to_string().replace('/', "%2F");
+    let origin = format!("http://{authority}")
+        .parse()
+        .map_err(|error: http::uri::InvalidUri| format!("{authority}: {error}"))?;
     let channel = Endpoint::from_shared(format!("unix://{}", path.display()))
         .map_err(|error| error.to_string())?
+        .origin(origin)
         .connect()
         .await
         .map_err(|error| error.to_string())?;

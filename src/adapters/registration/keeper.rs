@@ -17,8 +17,10 @@ use super::state::{Phase, Watch};
 use crate::adapters::socket::{self, Bound, SocketFile, SocketPath, SocketPathError};
 use crate::proto::registration::registration_server::RegistrationServer;
 
-/// The socket is named after the driver, as the official registrar names its own.
-pub const SOCKET_SUFFIX: &str = "-reg.sock";
+/// The socket is named after the driver, and has an `@` in its name for the kubelet's sake: its client sends the socket's
+/// path, with each `/` as `%2F`, as the HTTP/2 authority. An authority may have a `%` only before an `@`, and the HTTP/2
+/// crate resets every stream that says otherwise, so without it no kubelet could ask anything.
+pub const SOCKET_SUFFIX: &str = "@registration.sock";
 
 /// News of the kubelet that may wait to be read.
 const TOLD_MAX: usize = 8;
