@@ -1,0 +1,56 @@
+//! The pages of the running binary, and an API server that is away.
+
+use std::fs;
+
+use super::host::{Host, free_port, page};
+
+#[tokio::test]
+async fn c45_health_readiness_and_metrics_are_on_one_port() {
+    let host = Host::start().await;
+    let address = free_port();
+    let mut command = host.serve();
+    command.env("PER_NODE_HTTP", address.to_string());
+    let _driver = host.spawn(command, "driver.log");
+    host.is_served().await;
+    host.publish("example-store", "u1").await.expect("published");
+    host.publish("example-store", "u2").await.expect_err("held");
+    assert!(page(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+    let ready = page(address, "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 200") && ready.contains("standalone"), "{ready}");
+    let metrics = page(address, "/metrics").await;
+    for line in [
+        "per_node_calls_total{method=\"NodePublishVolume\",code=\"OK\"} 1",
+        "per_node_calls_total{method=\"NodePublishVolume\",code=\"FAILED_PRECONDITION\"} 1",
+        "per_node_refusals_total{reason=\"PerNodeVolumeHeld\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+}
+
+#[tokio::test]
+async fn c41_without_an_api_server_it_serves_and_stays() {
+    let host = Host::start().await;
+    let nobody = free_port();
+    let config = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: {{cluster: c, user: u}}\n\
+         clusters:\n- name: c\n  cluster: {{server: 'http://{nobody}'}}\nusers:\n- name: u\n  user: {{}}\n"
+    );
+    fs::write(host.path("kubeconfig"), config).expect("write");
+    let address = free_port();
+    let mut command = host.serve();
+    command
+        .env_remove("PER_NODE_STANDALONE")
+        .env("PER_NODE_KUBECONFIG", host.path("kubeconfig"))
+        .env("PER_NODE_HTTP", address.to_string());
+    let mut driver = host.spawn(command, "driver.log");
+    host.is_served().await;
+    host.publish("example-store", "u1").await.expect("published");
+    host.publish("example-store", "u2").await.expect_err("held");
+    host.unpublish("example-store", "u1").await.expect("unpublished");
+    let ready = page(address, "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 200") && ready.contains("have not been read"), "{ready}");
+    assert!(host.path("store/copies/example-store").is_dir(), "nothing was swept");
+    assert!(driver.is_running());
+    driver.signal(nix::sys::signal::Signal::SIGTERM);
+    assert!(driver.ends().await.success(), "{}", driver.log());
+}
