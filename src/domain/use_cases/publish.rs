@@ -66,27 +66,70 @@ impl Driver {
         };
         let pod = Pod::of_request(&request.pod, &target, kubelet_dir);
         let _guard = self.locks.lock(handle.as_str()).await;
-        let view = match self.ports.mounts.look(&target).await {
+        let answer = self.publish_locked(request, &handle, &pod, &target).await;
+        match answer {
+            Err(PublishError::Refused { target_was_there: false, .. }) => {
+                let settled = self.settle_journal(&handle, &target).await;
+                settled.map_err(|why| PublishError::OutcomeUnknown { why }).and(answer)
+            }
+            Ok(())
+            | Err(
+                PublishError::Refused { target_was_there: true, .. } | PublishError::OutcomeUnknown { .. },
+            ) => answer,
+        }
+    }
+
+    async fn publish_locked(
+        &self,
+        request: &PublishRequest,
+        handle: &Handle,
+        pod: &Pod,
+        target: &TargetPath,
+    ) -> Result<(), PublishError> {
+        let view = match self.ports.mounts.look(target).await {
             Ok(view) => view,
             Err(error) => return Err(look_failed(&error)),
         };
-        match self.decide(request, &handle, &pod, &target, &view).await? {
+        match self.decide(request, handle, pod, target, &view).await? {
             Decision::AlreadyPublished => {
-                self.epochs.advance(&handle);
-                self.already_published(request, &handle, &pod, &target, &view).await
+                self.epochs.advance(handle);
+                self.already_published(request, handle, pod, target, &view).await
             }
             Decision::Refuse(refusal) => {
                 Err(PublishError::Refused { refusal, target_was_there: view.is_there() })
             }
             Decision::Publish(ask) => {
-                self.epochs.advance(&handle);
-                let target_was_there = view.is_there();
-                let admitted =
-                    Admitted { handle: &handle, pod: &pod, target: &target, ask, target_was_there };
+                self.epochs.advance(handle);
+                let admitted = Admitted { handle, pod, target, ask, target_was_there: view.is_there() };
                 self.publish_admitted(&admitted).await?;
                 log_published(request, &admitted);
                 Ok(())
             }
+        }
+    }
+
+    /// Before a final code, after which no unpublish comes: what an earlier publish at this target left, whose
+    /// outcome nobody knew, goes now (C16).
+    async fn settle_journal(&self, handle: &Handle, target: &TargetPath) -> Result<(), String> {
+        let Some(made_copy) = self.journalled(handle, target) else { return Ok(()) };
+        let records = &self.ports.records;
+        if let Some(record) = records.target(target) {
+            self.undo_journal(&record, made_copy).await?;
+        }
+        if records.target(target).is_some() {
+            Err("the journal could not be cleared".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the journal has an entry of this target for the handle, and if so, whether the copy was made
+    /// for it.
+    fn journalled(&self, handle: &Handle, target: &TargetPath) -> Option<bool> {
+        let record = self.ports.records.target(target).filter(|record| &record.handle == handle)?;
+        match record.state {
+            TargetState::Attaching { made_copy } => Some(made_copy),
+            TargetState::Held => None,
         }
     }
 
@@ -220,10 +263,13 @@ impl Driver {
             target_record(handle, pod, target, ask.readonly, TargetState::Attaching { made_copy })
         };
         let found = ports.copies.find(handle).await.map_err(copy_failed)?;
-        ports.records.put_target(&journal(found.is_none())).await.map_err(journal_failed)?;
+        let was_made_before = self.journalled(handle, target) == Some(true);
+        // Also a write that fails may have left its record.
         made.journal = true;
+        let is_new = found.is_none() || was_made_before;
+        ports.records.put_target(&journal(is_new)).await.map_err(journal_failed)?;
         let copy = ports.copies.ensure(handle).await.map_err(copy_failed)?;
-        made.copy = copy.made.then_some(copy.identity);
+        made.copy = (copy.made || was_made_before).then_some(copy.identity);
         if let Some(group) = ask.group {
             ports.copies.set_group(handle, group).await.map_err(group_failed)?;
         }

@@ -46,7 +46,7 @@ impl Driver {
         }
     }
 
-    async fn undo_journal(&self, record: &TargetRecord, made_copy: bool) -> Result<(), String> {
+    pub(super) async fn undo_journal(&self, record: &TargetRecord, made_copy: bool) -> Result<(), String> {
         let TargetRecord { target, handle, .. } = record;
         tracing::info!(%handle, target = %target.as_path().display(), "undoing a publish that never ended");
         let view = self.ports.mounts.look(target).await.map_err(|error| error.to_string())?;
