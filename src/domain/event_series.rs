@@ -196,6 +196,18 @@ impl SeriesBook {
             .collect()
     }
 
+    /// The series, if it changed since it was last handed out.
+    pub fn take_unsaved_of(&mut self, name: &EventName) -> Option<Series> {
+        let entry = self.series.get_mut(name).filter(|entry| entry.unsaved)?;
+        entry.unsaved = false;
+        Some(entry.series.clone())
+    }
+
+    /// Whether any series is to be written.
+    pub fn has_unsaved(&self) -> bool {
+        self.series.values().any(|entry| entry.unsaved)
+    }
+
     /// Marks a series as not written after all.
     pub fn keep_unsaved(&mut self, name: &EventName) {
         if let Some(entry) = self.series.get_mut(name) {

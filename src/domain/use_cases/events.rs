@@ -12,6 +12,8 @@ use crate::domain::signal::Signal;
 use crate::ports::event_sink::EventSinkError;
 use std::sync::atomic::Ordering;
 
+/// How long until a series that could not be written is written again.
+const SAVE_AGAIN: Duration = Duration::from_secs(10);
 /// Posts that one step makes at most, so that a step ends.
 const POSTS_PER_STEP_MAX: usize = 64;
 
@@ -73,10 +75,18 @@ impl Driver {
         let now = self.ports.clock.monotonic();
         let book = self.events.book();
         self.tally.events_queued.store(book.depth() as u64, Ordering::Relaxed);
-        book.next_due().map(|due| due.since(now))
+        let next_post = book.next_due().map(|due| due.since(now));
+        let next_save = book.has_unsaved().then_some(SAVE_AGAIN);
+        next_post.into_iter().chain(next_save).min()
     }
 
     async fn post(&self, post: Post) {
+        let (Post::Create(series) | Post::Patch(series)) = &post;
+        // No count is told that a restart would not know: it would patch a lower one (C32).
+        let unsaved = self.events.book().take_unsaved_of(&series.name);
+        if let Some(unsaved) = unsaved {
+            self.put_series(&unsaved).await;
+        }
         let (series, answer) = match post {
             Post::Create(series) => {
                 let answer = self.ports.sink.create(&series).await;
@@ -113,13 +123,10 @@ impl Driver {
         }
     }
 
-    /// A series that cannot be written is still posted; only its count would not outlive a restart.
     async fn save_series(&self) {
         let unsaved = self.events.book().take_unsaved();
         for series in unsaved {
-            if let Err(error) = self.ports.records.put_series(&series).await {
-                tracing::warn!(event = %series.name, %error, "event series not kept for a restart");
-            }
+            self.put_series(&series).await;
         }
         let kept = self.ports.records.series();
         for series in kept {
@@ -127,6 +134,15 @@ impl Driver {
             if !known {
                 self.drop_series(&series.name).await;
             }
+        }
+    }
+
+    /// A series that cannot be written is still posted, and written later; until then its count would not
+    /// outlive a restart.
+    async fn put_series(&self, series: &Series) {
+        if let Err(error) = self.ports.records.put_series(series).await {
+            tracing::warn!(event = %series.name, %error, "event series not yet kept for a restart");
+            self.events.book().keep_unsaved(&series.name);
         }
     }
 
