@@ -195,6 +195,11 @@ impl ApiServer {
         self.state().lists_at = revision;
     }
 
+    /// The UID of `kube-system` now.
+    pub fn cluster_uid(&self) -> ClusterUid {
+        self.state().cluster_uid.clone()
+    }
+
     /// Another cluster answers from now on.
     pub fn set_cluster_uid(&self, uid: &str) {
         self.state().cluster_uid = ClusterUid(uid.to_owned());

@@ -11,7 +11,8 @@ use super::world::{Directory, HostEntry, StoreEntry, World};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::mount_options::{MountFlags, MountOptions};
-use crate::domain::mount_table::{Place, StoreMount, TargetView};
+use crate::domain::mount_table::{FileIdentity, Place, StoreMount, TargetView};
+use crate::domain::proof::{Marker, Revision};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::TrashId;
 
@@ -154,6 +155,16 @@ impl Node {
         }
     }
 
+    /// Nobody uses any mount any more.
+    pub fn clear_busy(&self) {
+        self.world().busy.clear();
+    }
+
+    /// Every path outside of the store.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.world().host.keys().cloned().collect()
+    }
+
     /// What is at a path, as the kernel sees it.
     pub fn view(&self, at: impl AsRef<Path>) -> TargetView {
         self.world().view(at.as_ref())
@@ -208,6 +219,21 @@ impl Node {
     /// The names of all copies.
     pub fn copy_names(&self) -> Vec<String> {
         self.world().copies.keys().cloned().collect()
+    }
+
+    /// Every copy by name, with its identity.
+    pub fn copy_identities(&self) -> BTreeMap<String, FileIdentity> {
+        let world = self.world();
+        let named = world.copies.iter().filter_map(|(name, entry)| match entry {
+            StoreEntry::Directory(inode) => Some((name.clone(), World::identity(*inode))),
+            StoreEntry::File | StoreEntry::Symlink => None,
+        });
+        named.collect()
+    }
+
+    /// The identities of what is in the trash.
+    pub fn trash_identities(&self) -> Vec<FileIdentity> {
+        self.world().trash.values().map(|&inode| World::identity(inode)).collect()
     }
 
     /// The entries of the trash.
@@ -289,6 +315,21 @@ impl Node {
     /// The target records on disk, as the next process will find them.
     pub fn records_on_disk(&self) -> Vec<TargetRecord> {
         self.world().disk.targets.values().cloned().collect()
+    }
+
+    /// The store's marker, as the next process will find it.
+    pub fn marker_on_disk(&self) -> Option<Marker> {
+        self.world().disk.marker.clone()
+    }
+
+    /// The highest revision on disk.
+    pub fn revision_on_disk(&self) -> Option<Revision> {
+        self.world().disk.revision
+    }
+
+    /// The trash entries on record on disk.
+    pub fn trash_records_on_disk(&self) -> BTreeMap<TrashId, Handle> {
+        self.world().disk.trash.clone()
     }
 
     /// Leaves room for this many target records in all.

@@ -25,12 +25,12 @@ const TARGET_SLOTS: usize = 4096;
 pub(super) struct Disk {
     pub targets: BTreeMap<TargetPath, TargetRecord>,
     pub target_slots: usize,
-    trash: BTreeMap<TrashId, Handle>,
+    pub trash: BTreeMap<TrashId, Handle>,
     last_trash: u64,
     series: BTreeMap<EventName, Series>,
-    revision: Option<Revision>,
+    pub revision: Option<Revision>,
     revision_durable: Option<Revision>,
-    marker: Option<Marker>,
+    pub marker: Option<Marker>,
 }
 
 impl Default for Disk {

@@ -1,0 +1,266 @@
+//! The invariants of the first phase, one function each, asked after every step.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use per_node::domain::handle::Handle;
+use per_node::domain::holds::TargetState;
+use per_node::domain::mount_table::{Place, TargetView};
+use per_node::domain::refusal::{FailedStep, PublishError, Refusal};
+use per_node::ports::cluster::Cluster;
+
+use crate::kubelet::{Call, Pod};
+use crate::ledger::SeenList;
+use crate::plugin::{KUBELET_DIR, SWEEP_EVERY};
+use crate::simulation::Simulation;
+
+/// What was broken, in one sentence.
+#[derive(Debug, Clone)]
+pub struct Violation(pub String);
+
+fn violated(what: String) -> Result<(), Violation> {
+    Err(Violation(what))
+}
+
+/// All invariants that hold after any step.
+pub fn check(simulation: &mut Simulation) -> Result<(), Violation> {
+    c12_targets_of_one_pod_alone_show_a_copy(simulation)?;
+    c12_one_pod_alone_runs_on_a_copy(simulation)?;
+    c15_a_running_pod_sees_its_copy(simulation)?;
+    c23_no_mount_shows_what_was_removed(simulation)?;
+    removed_copies_were_unnamed_at_a_proof(simulation)?;
+    c32_event_counts_only_grow(simulation)?;
+    note_what_is_shown(simulation);
+    note_targets_that_went(simulation);
+    Ok(())
+}
+
+fn note_what_is_shown(simulation: &Simulation) {
+    let mut ledger = simulation.ledger.lock().unwrap();
+    let step = ledger.step;
+    for mount in simulation.node.store_mounts() {
+        if let Place::Copy(handle) = mount.shown.place {
+            ledger.shown.insert(handle, step);
+        }
+    }
+    if let Some(plugin) = &simulation.plugin {
+        for name in simulation.copies.keys() {
+            if let Ok(handle) = Handle::parse(name)
+                && plugin.view.deletion_was_seen(&handle)
+            {
+                ledger.deletion_seen.insert(handle, step);
+            }
+        }
+    }
+}
+
+/// A target that somebody else removed while a publish was under way was not there for it.
+fn note_targets_that_went(simulation: &mut Simulation) {
+    let Simulation { kubelet, node, polled, .. } = simulation;
+    for (number, call) in &mut kubelet.calls {
+        let by_itself = *polled == format!("publish {number}");
+        call.was_disturbed |= call.target_was_there && !by_itself && !node.exists(call.of.target());
+    }
+}
+
+/// At any instant the targets that show a handle's copy are one pod's.
+fn c12_targets_of_one_pod_alone_show_a_copy(simulation: &Simulation) -> Result<(), Violation> {
+    let mut holders: BTreeMap<Handle, String> = BTreeMap::new();
+    for mount in simulation.node.store_mounts() {
+        let (Place::Copy(handle), Some(uid)) = (mount.shown.place, uid_of_target(&mount.mount_point)) else {
+            continue;
+        };
+        let first = holders.entry(handle.clone()).or_insert_with(|| uid.clone());
+        if *first != uid {
+            return violated(format!("targets of {first} and of {uid} show {handle}"));
+        }
+    }
+    Ok(())
+}
+
+fn uid_of_target(path: &Path) -> Option<String> {
+    let below = path.strip_prefix(KUBELET_DIR).ok()?;
+    let names: Vec<&str> = below.iter().filter_map(|name| name.to_str()).collect();
+    match names.as_slice() {
+        ["pods", uid, "volumes", "kubernetes.io~csi", _, "mount"] => Some((*uid).to_owned()),
+        _ => None,
+    }
+}
+
+/// No two containers run on one handle.
+fn c12_one_pod_alone_runs_on_a_copy(simulation: &Simulation) -> Result<(), Violation> {
+    let mut running: BTreeMap<&Handle, &Pod> = BTreeMap::new();
+    for pod in simulation.kubelet.pods.values().filter(|pod| pod.running) {
+        if let Some(other) = running.insert(&pod.handle, pod) {
+            return violated(format!("{} and {} run on {}", other.uid, pod.uid, pod.handle));
+        }
+    }
+    Ok(())
+}
+
+/// A container's mount stays what it was given, with every byte in it: whatever anybody else's publish or
+/// unpublish does, the winner's hold survives.
+fn c15_a_running_pod_sees_its_copy(simulation: &Simulation) -> Result<(), Violation> {
+    for pod in simulation.kubelet.pods.values().filter(|pod| pod.running) {
+        let view = simulation.node.view(pod.target());
+        let sees = view.visible().is_some_and(|shown| {
+            shown.at_root && !shown.deleted && shown.place == Place::Copy(pod.handle.clone())
+        });
+        if !sees {
+            return violated(format!("{} runs and sees {view:?}", pod.uid));
+        }
+        let is_as_asked =
+            simulation.node.flags(pod.target()).map(|flags| flags.read_only) == Some(pod.readonly);
+        if !is_as_asked {
+            return violated(format!("{} runs on a mount with another readonly", pod.uid));
+        }
+        let ledger = simulation.ledger.lock().unwrap();
+        let (left, found) = (ledger.contents.get(&pod.handle), simulation.node.read(pod.target(), "data"));
+        if left != found.as_ref() {
+            return violated(format!("{} reads {found:?}, written was {left:?}", pod.uid));
+        }
+    }
+    Ok(())
+}
+
+/// C1: what was left there, or nothing where the volume is new; never a half of it (C23).
+pub fn a_pod_that_starts_finds_what_was_left(simulation: &Simulation, pod: &Pod) -> Result<(), Violation> {
+    let ledger = simulation.ledger.lock().unwrap();
+    let (left, found) = (ledger.contents.get(&pod.handle), simulation.node.read(pod.target(), "data"));
+    if left == found.as_ref() {
+        return Ok(());
+    }
+    violated(format!("{} starts and finds {found:?}, left was {left:?}", pod.uid))
+}
+
+/// Nothing in use is ever renamed or deleted.
+fn c23_no_mount_shows_what_was_removed(simulation: &Simulation) -> Result<(), Violation> {
+    for mount in simulation.node.store_mounts() {
+        let is_removed = mount.shown.deleted || matches!(mount.shown.place, Place::Trash(_));
+        if is_removed {
+            return violated(format!("{} shows {:?}", mount.mount_point.display(), mount.shown));
+        }
+    }
+    Ok(())
+}
+
+/// C16: after a final code no target, no mount, no journal entry, no new empty copy.
+pub fn a_final_error_leaves_nothing(
+    simulation: &Simulation,
+    call: &Call,
+    error: &PublishError,
+) -> Result<(), Violation> {
+    let pod = &call.of;
+    let target = pod.target();
+    let view = simulation.node.view(&target);
+    if view != TargetView::Absent {
+        return violated(format!("a final error of {} leaves {view:?} at its target", pod.uid));
+    }
+    // What a lost write left on the disk alone the process cannot know; the next start settles it.
+    let known = simulation.plugin.as_ref().map(|plugin| plugin.records.targets()).unwrap_or_default();
+    let journal = known.into_iter().find(|record| {
+        record.target.as_path() == target && matches!(record.state, TargetState::Attaching { .. })
+    });
+    if let Some(record) = journal {
+        return violated(format!("a final error of {} leaves {record:?}", pod.uid));
+    }
+    let has_failed = matches!(
+        error,
+        PublishError::Refused {
+            refusal: Refusal::Failed(
+                FailedStep::SetGroup { .. } | FailedStep::MakeTarget { .. } | FailedStep::Attach { .. }
+            ),
+            ..
+        }
+    );
+    let is_uncertain = simulation.ledger.lock().unwrap().uncertain.contains(&pod.handle);
+    let left = simulation.node.copy(&pod.handle).is_some_and(|files| files.is_empty());
+    if has_failed && !call.copy_was_there && !is_uncertain && left && !was_published(simulation, &pod.handle)
+    {
+        return violated(format!("a final error of {} leaves a new empty copy", pod.uid));
+    }
+    Ok(())
+}
+
+fn was_published(simulation: &Simulation, handle: &Handle) -> bool {
+    simulation.ledger.lock().unwrap().shown.contains_key(handle)
+}
+
+/// C12: a kubelet before 1.36.3 would forget a volume that was published before.
+pub fn no_final_code_where_the_target_was(call: &Call, error: &PublishError) -> Result<(), Violation> {
+    let is_excepted = matches!(
+        error,
+        PublishError::Refused { refusal: Refusal::Handle(_) | Refusal::ReadonlyDiffers { .. }, .. }
+    );
+    if call.target_was_there && !call.was_disturbed && !is_excepted {
+        return violated(format!("{} had a target and got the final {error}", call.of.uid));
+    }
+    Ok(())
+}
+
+/// C21, C22: a copy that pods have written to goes only on a proof.
+fn removed_copies_were_unnamed_at_a_proof(simulation: &mut Simulation) -> Result<(), Violation> {
+    let now = simulation.node.copy_identities();
+    let before = std::mem::replace(&mut simulation.copies, now.clone());
+    for (name, identity) in before {
+        if now.get(&name) == Some(&identity) {
+            continue;
+        }
+        let Ok(handle) = Handle::parse(&name) else { continue };
+        let mut ledger = simulation.ledger.lock().unwrap();
+        let was_written = ledger.contents.remove(&handle).is_some();
+        let is_swept = simulation.node.trash_identities().contains(&identity);
+        if !was_written && !is_swept {
+            // An empty new copy that a failed publish takes back.
+            continue;
+        }
+        ledger.seen.removed += 1;
+        let Some(plugin) = &simulation.plugin else {
+            return violated(format!("{handle} was removed while no process ran"));
+        };
+        let last_shown = ledger.shown.get(&handle).copied().unwrap_or_default();
+        let proofs: Vec<&SeenList> = ledger
+            .lists
+            .iter()
+            .filter(|list| list.process == plugin.number && list.begun > last_shown)
+            .filter(|list| !list.handles.contains(&handle))
+            .collect();
+        let marker = simulation.node.marker_on_disk();
+        // One step may confirm and then remove, or remove and then go on to a later pass.
+        let kept = simulation.node.revision_on_disk().min(simulation.kept_before);
+        let Some(last) = proofs.iter().rev().find(|list| {
+            Some(list.revision) >= kept
+                && Some(list.revision) >= list.highest_before
+                && marker.as_ref().is_some_and(|marker| marker.cluster_uid == list.cluster_uid)
+        }) else {
+            return violated(format!("{handle} was removed without a proof"));
+        };
+        let was_seen = ledger.deletion_seen.get(&handle).is_some_and(|&step| step + 1 >= last.begun);
+        let two_ticks = proofs.iter().any(|first| last.at.saturating_sub(first.at) >= SWEEP_EVERY);
+        if !was_seen && !two_ticks {
+            return violated(format!("{handle} vanished unseen and was removed at its first tick"));
+        }
+    }
+    Ok(())
+}
+
+/// The count of an event never goes back, and never says more than happened.
+fn c32_event_counts_only_grow(simulation: &Simulation) -> Result<(), Violation> {
+    if simulation.polled != "events" {
+        return Ok(());
+    }
+    let mut ledger = simulation.ledger.lock().unwrap();
+    for event in simulation.api.events() {
+        let key = (event.pod.uid.as_str().to_owned(), event.reason, event.message.clone());
+        let happened = ledger.refusals.get(&key).copied().unwrap_or_default();
+        let known = ledger.event_counts.entry(event.name.clone()).or_insert_with(|| (key, 0));
+        if event.count < known.1 && !simulation.options.lost_series {
+            return violated(format!("the count of {} went from {} to {}", event.name, known.1, event.count));
+        }
+        if event.count > happened {
+            return violated(format!("{} counts {} of {happened}", event.name, event.count));
+        }
+        known.1 = event.count;
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! What kind of a world one seed lives in. Printed whole when an invariant breaks.
+
+use crate::chance::Chance;
+
+/// Drawn once from the seed. Rates are times in a thousand.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Steps under faults.
+    pub steps: u32,
+    pub handles: usize,
+    pub pods_max: usize,
+    /// How many pauses a port call has at most, before and after it acts.
+    pub pauses_max: usize,
+    pub node_faults: u32,
+    pub hangs: u32,
+    pub cluster_faults: u32,
+    pub event_faults: u32,
+    /// How often, instead of a task going on, something happens in the world.
+    pub world_acts: u32,
+    pub crashes: bool,
+    pub reboots: bool,
+    pub restores: bool,
+    pub other_clusters: bool,
+    pub full_disks: bool,
+    pub stuck_files: bool,
+    pub busy_targets: bool,
+    pub subpaths: bool,
+    pub calendar_jumps: bool,
+    /// The kubelet gives up waiting for an answer; the call runs on.
+    pub deadlines: bool,
+    /// The kubelet calls again while a call for the volume is under way.
+    pub overlaps: bool,
+    /// A kubelet before 1.36.3: it forgets a volume on a final code also after its own restart.
+    pub old_kubelet: bool,
+    pub kubelet_restarts: bool,
+    /// Two PersistentVolumes may name one handle.
+    pub twin_volumes: bool,
+    pub torn_records: bool,
+    /// Event series cannot always be written; then a restart may know a lower count.
+    pub lost_series: bool,
+}
+
+impl Options {
+    pub fn draw(chance: &mut Chance) -> Options {
+        let mut rate = |rates: &[u32]| chance.pick(rates).unwrap_or_default();
+        let (node_faults, hangs) = (rate(&[0, 0, 10, 40, 120]), rate(&[0, 0, 0, 10]));
+        let (cluster_faults, event_faults) = (rate(&[0, 100, 400]), rate(&[0, 100, 500]));
+        let (world_acts, steps) = (rate(&[80, 200, 350]), rate(&[200, 400, 700]));
+        let mut is = |times: u32| chance.in_thousand(times);
+        Options {
+            steps,
+            node_faults,
+            hangs,
+            cluster_faults,
+            event_faults,
+            world_acts,
+            crashes: is(700),
+            reboots: is(300),
+            restores: is(250),
+            other_clusters: is(150),
+            full_disks: is(250),
+            stuck_files: is(250),
+            busy_targets: is(300),
+            subpaths: is(300),
+            calendar_jumps: is(300),
+            deadlines: is(500),
+            overlaps: is(400),
+            old_kubelet: is(300),
+            kubelet_restarts: is(500),
+            twin_volumes: is(300),
+            torn_records: is(200),
+            lost_series: is(200),
+            handles: 1 + chance.below(3),
+            pods_max: 2 + chance.below(5),
+            pauses_max: chance.below(3),
+        }
+    }
+}

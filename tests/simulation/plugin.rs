@@ -1,0 +1,191 @@
+//! One process of the driver: its start, its loops, and the calls it serves, as `service` runs them.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use per_node::adapters::memory::{self, ApiServer, ClusterView, Node, SteppedClock};
+use per_node::domain::refusal::{PublishError, UnpublishError};
+use per_node::domain::signal::Signal;
+use per_node::domain::tally::Tally;
+use per_node::domain::target::KubeletDir;
+use per_node::domain::use_cases::driver::{Driver, Settings};
+use per_node::domain::use_cases::sweeper::Sweeper;
+use per_node::domain::volume_request::{PublishRequest, UnpublishRequest};
+use per_node::ports::clock::Clock;
+use per_node::ports::cluster::Cluster;
+use per_node::ports::records::Records;
+
+use crate::executor::Executor;
+use crate::ledger::{SharedLedger, WatchedCluster};
+
+pub const DRIVER_NAME: &str = "per-node.liken.sh";
+pub const KUBELET_DIR: &str = "/k";
+pub const SWEEP_EVERY: Duration = Duration::from_secs(600);
+
+/// What a call was answered.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    Published(Result<(), PublishError>),
+    Unpublished(Result<(), UnpublishError>),
+}
+
+/// Answers of calls by their number.
+pub type Answers = Rc<RefCell<Vec<(u64, Answer)>>>;
+
+/// How far a process is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Serving,
+    /// The start failed; the process has ended.
+    Ended,
+}
+
+/// A process of the driver. Its tasks are in the executor.
+pub struct Plugin {
+    pub number: u32,
+    pub driver: Arc<Driver>,
+    pub view: Arc<ClusterView>,
+    pub answers: Answers,
+    pub records: Arc<dyn Records>,
+    cluster: Arc<dyn Cluster>,
+    clock: SteppedClock,
+    phase: Rc<RefCell<Phase>>,
+    looping: bool,
+    confirm: Arc<AtomicBool>,
+}
+
+impl Plugin {
+    /// Starts: records are made to agree with the kernel before anything is served.
+    pub fn start(
+        number: u32,
+        node: &Node,
+        api: &ApiServer,
+        clock: &SteppedClock,
+        ledger: &SharedLedger,
+        executor: &mut Executor,
+    ) -> Plugin {
+        let clock = clock.restarted();
+        let view = api.watch(DRIVER_NAME);
+        let cluster: Arc<dyn Cluster> = Arc::new(WatchedCluster {
+            view: view.clone(),
+            api: api.clone(),
+            ledger: ledger.clone(),
+            process: number,
+        });
+        let mut ports = memory::ports(node, api, None, &clock);
+        ports.cluster = Some(cluster.clone());
+        let records = ports.records.clone();
+        let settings = Settings {
+            driver_name: DRIVER_NAME.to_owned(),
+            kubelet_dir: KubeletDir::new(KUBELET_DIR.into(), KUBELET_DIR.into()),
+            sweep_every: SWEEP_EVERY,
+            event_window: Duration::from_secs(600),
+        };
+        let wanted = Arc::new(Signal::default());
+        view.wake_on_deletion(wanted.clone());
+        let driver = Arc::new(Driver::new(ports, settings, Arc::new(Tally::default()), wanted));
+        let phase = Rc::new(RefCell::new(Phase::Starting));
+        let (starting, told) = (driver.clone(), phase.clone());
+        executor.spawn("start".to_owned(), async move {
+            let started = starting.reconcile().await;
+            if started.is_ok() {
+                starting.forget_unused_trash().await;
+            }
+            *told.borrow_mut() = if started.is_ok() { Phase::Serving } else { Phase::Ended };
+        });
+        Plugin {
+            number,
+            driver,
+            view,
+            answers: Answers::default(),
+            records,
+            cluster,
+            clock,
+            phase,
+            looping: false,
+            confirm: Arc::default(),
+        }
+    }
+
+    pub fn is_serving(&self) -> bool {
+        *self.phase.borrow() == Phase::Serving
+    }
+
+    pub fn has_ended(&self) -> bool {
+        *self.phase.borrow() == Phase::Ended
+    }
+
+    /// A person runs `per-node confirm`.
+    pub fn confirm(&self) {
+        self.confirm.store(true, Ordering::Relaxed);
+        self.driver.sweep_wanted().raise();
+    }
+
+    /// Starts the loops once the process serves.
+    pub fn keep_looping(&mut self, executor: &mut Executor) {
+        if self.looping || !self.is_serving() {
+            return;
+        }
+        self.looping = true;
+        let (driver, clock) = (self.driver.clone(), self.clock.clone());
+        executor.spawn("events".to_owned(), async move {
+            loop {
+                let delay = driver.step_events().await;
+                wait(driver.events_wanted(), &clock, delay).await;
+            }
+        });
+        let (driver, clock) = (self.driver.clone(), self.clock.clone());
+        executor.spawn("trash".to_owned(), async move {
+            loop {
+                driver.drain_trash().await;
+                wait(driver.trash_wanted(), &clock, Some(SWEEP_EVERY)).await;
+            }
+        });
+        let (driver, clock, confirm) = (self.driver.clone(), self.clock.clone(), self.confirm.clone());
+        let mut sweeper = Sweeper::new(self.driver.clone(), self.cluster.clone());
+        executor.spawn("sweep".to_owned(), async move {
+            loop {
+                if confirm.swap(false, Ordering::Relaxed) {
+                    // A confirmation that fails is asked for again.
+                    let _ = sweeper.confirm().await;
+                }
+                let delay = sweeper.step().await;
+                wait(driver.sweep_wanted(), &clock, Some(delay)).await;
+            }
+        });
+    }
+
+    pub fn publish(&self, call: u64, request: PublishRequest, executor: &mut Executor) {
+        let (driver, answers) = (self.driver.clone(), self.answers.clone());
+        executor.spawn(format!("publish {call}"), async move {
+            let answer = driver.publish(&request).await;
+            answers.borrow_mut().push((call, Answer::Published(answer)));
+        });
+    }
+
+    pub fn unpublish(&self, call: u64, request: UnpublishRequest, executor: &mut Executor) {
+        let (driver, answers) = (self.driver.clone(), self.answers.clone());
+        executor.spawn(format!("unpublish {call}"), async move {
+            let answer = driver.unpublish(&request).await;
+            answers.borrow_mut().push((call, Answer::Unpublished(answer)));
+        });
+    }
+}
+
+/// Waits for the signal, and not longer than `delay`. Sleepers look at the clock when they are woken.
+async fn wait(signal: &Signal, clock: &SteppedClock, delay: Option<Duration>) {
+    let until = delay.map(|delay| clock.monotonic().after(delay));
+    let mut raised = pin!(signal.wait());
+    poll_fn(|context| {
+        let is_over = until.is_some_and(|until| clock.monotonic() >= until);
+        if is_over || raised.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
