@@ -14,6 +14,7 @@ mod invariants;
 mod kubelet;
 mod ledger;
 mod options;
+mod outside;
 mod plugin;
 mod recovery;
 mod simulation;

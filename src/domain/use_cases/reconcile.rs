@@ -46,7 +46,32 @@ impl Driver {
         }
     }
 
-    pub(super) async fn undo_journal(&self, record: &TargetRecord, made_copy: bool) -> Result<(), String> {
+    /// Before a final code, after which no unpublish comes: what an earlier publish at this target left, whose
+    /// outcome nobody knew, goes now (C16).
+    pub(super) async fn settle_journal(&self, handle: &Handle, target: &TargetPath) -> Result<(), String> {
+        let Some(made_copy) = self.journalled(handle, target) else { return Ok(()) };
+        let records = &self.ports.records;
+        if let Some(record) = records.target(target) {
+            self.undo_journal(&record, made_copy).await?;
+        }
+        if records.target(target).is_some() {
+            Err("the journal could not be cleared".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the journal has an entry of this target for the handle, and if so, whether the copy was made
+    /// for it.
+    pub(super) fn journalled(&self, handle: &Handle, target: &TargetPath) -> Option<bool> {
+        let record = self.ports.records.target(target).filter(|record| &record.handle == handle)?;
+        match record.state {
+            TargetState::Attaching { made_copy } => Some(made_copy),
+            TargetState::Held => None,
+        }
+    }
+
+    async fn undo_journal(&self, record: &TargetRecord, made_copy: bool) -> Result<(), String> {
         let TargetRecord { target, handle, .. } = record;
         tracing::info!(%handle, target = %target.as_path().display(), "undoing a publish that never ended");
         let view = self.ports.mounts.look(target).await.map_err(|error| error.to_string())?;
