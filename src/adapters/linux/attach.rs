@@ -13,7 +13,7 @@ use rustix::mount::{
     mount_remount, move_mount, open_tree, unmount,
 };
 
-use super::failure::{Failure, Outcome, Step};
+use super::failure::{Outcome, Step};
 use super::syscalls::{self, AttrChange, attr, propagation};
 use super::target::OpenTarget;
 use super::view::View;
@@ -181,11 +181,6 @@ fn remount_flags(attributes: u64) -> MountFlags {
         _ => MountFlags::RELATIME,
     };
     words.into_iter().filter(|(bit, _)| attributes & bit != 0).fold(policy, |flags, (_, word)| flags | word)
-}
-
-/// A failure that says the kernel lacks a call.
-pub fn is_missing_call(failure: &Failure) -> bool {
-    failure.errno == Errno::NOSYS
 }
 
 #[cfg(test)]

@@ -19,15 +19,14 @@ use super::target::OpenTarget;
 use super::view::{MountEntry, STACK_MOUNTS_MAX, View};
 
 /// Unmounts everything at and below the target.
-pub fn detach(target: &OpenTarget) -> Outcome<()> {
+pub fn detach(target: &OpenTarget, statmount: bool) -> Outcome<()> {
     for _ in 0..STACK_MOUNTS_MAX {
-        let view = View::table()?;
+        let view = View::quick(statmount)?;
         let Some(top) = view.glance(target.parent(), target.name())?.filter(|glance| glance.mount_root)
         else {
             return Ok(());
         };
-        let View::Table(entries) = view else { continue };
-        for mount_point in below_deepest_first(&entries, top.mount_id) {
+        for mount_point in below_deepest_first(&view.below(top.mount_id)?, top.mount_id) {
             unmount_below(target, &mount_point)?;
         }
         unmount_top(target)?;

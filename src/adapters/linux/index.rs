@@ -2,22 +2,21 @@
 //!
 //! The kernel says which mounts changed (`events`); each is asked about once, and those that show nothing of the
 //! store are forgotten. What is kept is asked again at every question, because a rename inside the store changes what
-//! a mount shows and is no mount event. Where the kernel says too little, every question reads the whole table: the
-//! answer is the same, only slower.
+//! a mount shows and is no mount event. Where the kernel says too little, questions read the whole table unless it is
+//! known to be the same: the answer is the same, only slower.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use super::events::{Changes, MountEvents};
-use super::failure::{Outcome, Step};
+use super::failure::Outcome;
 use super::places::{self, Cover, Place, StoreRoots};
-use super::syscalls;
-use super::view::{MountEntry, View};
+use super::polled::PolledTable;
+use super::store::StoreDirs;
+use super::syscalls::LISTMOUNT_ROOT;
+use super::view::{self, MountEntry, View};
 
-/// Ids of one `listmount` call.
-const LIST_IDS: usize = 4096;
-/// A list that grows faster than it is read is given up after this many calls (four million mounts).
-const LIST_CALLS_MAX: u32 = 1024;
 /// The store's part of the mount table.
 #[derive(Debug)]
 pub struct Seen {
@@ -32,6 +31,8 @@ pub struct Index {
     events: Option<MountEvents>,
     /// `None` before the first list, and after a loss.
     known: Option<Known>,
+    /// What stands in for events.
+    polled: PolledTable,
 }
 
 #[derive(Debug)]
@@ -44,7 +45,11 @@ struct Known {
 impl Index {
     /// With mount events where `watch` allows and the kernel has them.
     pub fn new(watch: bool) -> Index {
-        Index { events: watch.then(|| MountEvents::watch().ok()).flatten(), known: None }
+        Index {
+            events: watch.then(|| MountEvents::watch().ok()).flatten(),
+            known: None,
+            polled: PolledTable::default(),
+        }
     }
 
     /// Whether the index lives on mount events.
@@ -52,23 +57,24 @@ impl Index {
         self.events.is_some()
     }
 
-    /// The roots of the store, covers included, as of now.
-    pub fn roots(&mut self, store: BorrowedFd<'_>) -> Outcome<(View, StoreRoots)> {
-        if self.follow(store)? {
-            let known = self.known.as_ref().map(|known| known.roots.clone());
-            return Ok((View::Kernel, known.map_or_else(|| View::Kernel.store_roots(store), Ok)?));
+    /// The roots of the store, covers included, as of now, and the view to ask with.
+    pub fn roots(&mut self, store: &StoreDirs) -> Outcome<(Arc<View>, StoreRoots)> {
+        if self.follow(store.root())?
+            && let Some(known) = &self.known
+        {
+            return Ok((Arc::new(View::Kernel), known.roots.clone()));
         }
-        let view = View::table()?;
-        let seen = seen_in(&view, store)?;
-        Ok((view, seen.roots))
+        let view = self.polled.current(store)?;
+        let roots = seen_in(&view, store.root())?.roots;
+        Ok((view, roots))
     }
 
     /// Every mount that shows a place in the store, as of now.
-    pub fn seen(&mut self, store: BorrowedFd<'_>) -> Outcome<Seen> {
-        if !self.follow(store)? {
-            return seen_afresh(store);
+    pub fn seen(&mut self, store: &StoreDirs) -> Outcome<Seen> {
+        if !self.follow(store.root())? {
+            return seen_in(&*self.polled.current(store)?, store.root());
         }
-        let Some(known) = self.known.as_mut() else { return seen_afresh(store) };
+        let Some(known) = self.known.as_mut() else { return seen_afresh(store.root()) };
         let mut mounts = Vec::with_capacity(known.shown.len());
         let mut gone = Vec::new();
         for &id in &known.shown {
@@ -124,7 +130,7 @@ impl Index {
     fn rebuild(&mut self, store: BorrowedFd<'_>) -> Outcome<bool> {
         self.known = None;
         let mut roots = View::Kernel.store_roots(store)?;
-        let Some(ids) = list_all()? else { return Ok(false) };
+        let ids = view::list_below(LISTMOUNT_ROOT)?;
         let mut entries = Vec::new();
         for id in ids {
             entries.extend(View::Kernel.entry(id)?);
@@ -151,20 +157,6 @@ fn seen_in(view: &View, store: BorrowedFd<'_>) -> Outcome<Seen> {
     let place = |entry: &MountEntry| Some((entry.clone(), roots.place_of(entry.device, &entry.root)?));
     let mounts = entries.values().filter_map(place).collect();
     Ok(Seen { roots, mounts })
-}
-
-/// Every mount id below the root of the namespace; `None` where the list has no end.
-fn list_all() -> Outcome<Option<Vec<u64>>> {
-    let mut all = Vec::new();
-    let mut page = vec![0u64; LIST_IDS];
-    for _ in 0..LIST_CALLS_MAX {
-        let count = syscalls::listmount(all.last().copied().unwrap_or(0), &mut page).step("listmount for")?;
-        all.extend_from_slice(&page[..count]);
-        if count < page.len() {
-            return Ok(Some(all));
-        }
-    }
-    Ok(None)
 }
 
 impl StoreRoots {

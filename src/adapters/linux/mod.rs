@@ -2,7 +2,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | the port `Mounts` | [`mounts`]; its parts [`attach`], [`detach`], [`look`], [`index`], [`events`], [`target`] |
+//! | the port `Mounts` | [`mounts`]; its parts [`attach`], [`detach`], [`look`], [`index`], [`events`], [`polled`], [`target`] |
 //! | what the kernel says about mounts | [`view`], [`mountinfo`], [`syscalls`] |
 //! | which place of the store a mount shows | [`places`] |
 //! | the port `Copies` | [`copies`]; its parts [`store`], [`descent`], [`removal`], [`usage`] |
@@ -26,6 +26,7 @@ pub mod look;
 pub mod mountinfo;
 pub mod mounts;
 pub mod places;
+pub mod polled;
 pub mod records;
 pub mod removal;
 pub mod self_check;

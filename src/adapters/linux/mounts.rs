@@ -103,7 +103,7 @@ impl Shared {
 
     fn look(&self, target: &TargetPath) -> Outcome<TargetView> {
         let Some(open) = self.open(target)? else { return Ok(TargetView::Absent) };
-        let (view, roots) = self.index().roots(self.store.root())?;
+        let (view, roots) = self.index().roots(&self.store)?;
         look::look(&view, &open, &roots)
     }
 
@@ -170,7 +170,7 @@ impl Mounts for LinuxMounts {
         trashed: &BTreeSet<TrashId>,
     ) -> Result<Vec<StoreMount>, MountsError> {
         let path = self.shared.store.path().join("copies").join(handle.as_path());
-        let seen = self.run(&path, |shared| shared.index().seen(shared.store.root())).await?;
+        let seen = self.run(&path, |shared| shared.index().seen(&shared.store)).await?;
         let belongs = |mount: &StoreMount| mount.shown.belongs_to(handle, trashed);
         Ok(store_mounts(seen).into_iter().filter(belongs).collect())
     }
@@ -200,7 +200,7 @@ impl Mounts for LinuxMounts {
     async fn detach(&self, target: &TargetPath) -> Result<(), MountsError> {
         let at = target.clone();
         let job = move |shared: &Shared| match shared.open(&at)? {
-            Some(open) => detach::detach(&open),
+            Some(open) => detach::detach(&open, shared.abilities.mount_events),
             None => Ok(()),
         };
         self.run(target.as_path(), job).await

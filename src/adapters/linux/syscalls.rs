@@ -124,8 +124,8 @@ const STATMOUNT_FIRST_WORDS: usize = 256;
 /// Roots of 200 KB were seen in the wild; past this the kernel itself gives up.
 const STATMOUNT_MAX_WORDS: usize = 1 << 20;
 
-/// The pseudo id that stands for the root of the caller's namespace in `listmount`.
-const LISTMOUNT_ROOT: u64 = u64::MAX;
+/// The pseudo id that stands for the root of the caller's namespace in [`listmount`].
+pub const LISTMOUNT_ROOT: u64 = u64::MAX;
 
 /// Asks the kernel about one mount by its unique id; ENOENT when there is none (any more).
 pub fn statmount(mount_id: u64) -> Result<MountStatus> {
@@ -147,11 +147,10 @@ pub fn statmount(mount_id: u64) -> Result<MountStatus> {
     }
 }
 
-/// Lists unique ids of the mounts below the root of the namespace, after `last` (0 at first), into `ids`. Fewer than
-/// fit mean that the list is at its end.
-pub fn listmount(last: u64, ids: &mut [u64]) -> Result<usize> {
-    let request =
-        MountIdRequest { size: MOUNT_ID_REQUEST_BYTES, spare: 0, mount_id: LISTMOUNT_ROOT, param: last };
+/// Lists unique ids of all mounts below the mount `above` (its children and theirs), after `last` (0 at first), into
+/// `ids`. Fewer than fit mean that the list is at its end.
+pub fn listmount(above: u64, last: u64, ids: &mut [u64]) -> Result<usize> {
+    let request = MountIdRequest { size: MOUNT_ID_REQUEST_BYTES, spare: 0, mount_id: above, param: last };
     // SAFETY: as above; the kernel writes at most `ids.len()` ids of 8 bytes.
     let count = unsafe { libc::syscall(SYS_LISTMOUNT, &raw const request, ids.as_mut_ptr(), ids.len(), 0) };
     checked(count).map(|count| (count as usize).min(ids.len()))

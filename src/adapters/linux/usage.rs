@@ -86,7 +86,12 @@ impl UsageWalks {
             // From here on no end of a walk is missed.
             ended.as_mut().enable();
             match self.shared.answer(handle, begun) {
-                Answer::Fresh(outcome) => return outcome,
+                Answer::Fresh(Ok(usage)) => return Ok(usage),
+                Answer::Fresh(Err(failure)) => {
+                    // Nothing is kept of a walk that brought nothing: handles that are asked about are no list.
+                    self.forget(handle);
+                    return Err(failure);
+                }
                 Answer::Begin => {
                     begun = true;
                     self.begin(handle);

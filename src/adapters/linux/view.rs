@@ -79,6 +79,11 @@ const STATX_MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 /// More mounts than this on one mount point are a loop in what the kernel said, or somebody's mischief.
 pub const STACK_MOUNTS_MAX: usize = 4096;
 
+/// Ids of one `listmount` call.
+const LIST_IDS: usize = 1024;
+/// A list that grows faster than it is read is given up after this many calls (four million mounts).
+const LIST_CALLS_MAX: u32 = 4096;
+
 impl View {
     /// The cheapest view that this kernel has.
     pub fn quick(statmount: bool) -> Outcome<View> {
@@ -111,6 +116,20 @@ impl View {
             View::Table(_) => StatxFlags::MNT_ID,
         };
         glance(directory.as_fd(), name, id)
+    }
+
+    /// Everything mounted below the mount `above`, and more where the view is a table.
+    pub fn below(self, above: u64) -> Outcome<HashMap<u64, MountEntry>> {
+        match self {
+            View::Table(entries) => Ok(entries),
+            View::Kernel => {
+                let mut entries = HashMap::new();
+                for id in list_below(above)? {
+                    entries.extend(View::Kernel.entry(id)?.map(|entry| (id, entry)));
+                }
+                Ok(entries)
+            }
+        }
     }
 
     /// The mounts stacked at the place that `top` is the topmost mount of, from the top down.
@@ -152,6 +171,22 @@ impl View {
         let glance = self.glance(directory, c"")?.ok_or(gone)?;
         self.entry(glance.mount_id)?.ok_or(gone)
     }
+}
+
+/// Unique ids of all mounts below the mount `above`, which may be [`syscalls::LISTMOUNT_ROOT`]. Only for
+/// [`View::Kernel`].
+pub fn list_below(above: u64) -> Outcome<Vec<u64>> {
+    let mut all = Vec::new();
+    let mut page = vec![0u64; LIST_IDS];
+    for _ in 0..LIST_CALLS_MAX {
+        let last = all.last().copied().unwrap_or(0);
+        let count = syscalls::listmount(above, last, &mut page).step("listmount for")?;
+        all.extend_from_slice(&page[..count]);
+        if count < page.len() {
+            return Ok(all);
+        }
+    }
+    Err(Failure { step: "come to an end of listmount for", errno: Errno::AGAIN })
 }
 
 /// The path of an open file or directory as this process reaches it.
