@@ -6,6 +6,7 @@ mod bad_input;
 mod calls;
 mod lifetime;
 mod outcomes;
+mod random;
 mod raw;
 mod rig;
 mod secrets;

@@ -1,6 +1,7 @@
 //! A driver on a node in memory, served on a socket.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,9 +68,13 @@ impl Rig {
         Rig { node, api, driver, shutdown, server, root }
     }
 
+    pub fn socket(&self) -> PathBuf {
+        self.root.path().join("csi.sock")
+    }
+
     /// A fresh connection.
     pub async fn connect(&self) -> Channel {
-        let url = format!("unix://{}", self.root.path().join("csi.sock").display());
+        let url = format!("unix://{}", self.socket().display());
         Endpoint::from_shared(url).expect("an endpoint").connect().await.expect("the driver takes calls")
     }
 
