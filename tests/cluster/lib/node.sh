@@ -51,7 +51,6 @@ cgroupDriver: cgroupfs
 cgroupRoot: /
 cgroupsPerQOS: false
 enforceNodeAllocatable: []
-localStorageCapacityIsolation: false
 failSwapOn: false
 makeIPTablesUtilChains: false
 volumePluginDir: /var/lib/kubelet-volume-plugins

@@ -50,7 +50,7 @@ fn c30_an_event_is_the_pods_own() {
         let node = &case.cluster.first;
         let handle = case.handle("BAD");
         case.apply(&manifest::volume(
-            &format!("{}-v", case.name),
+            &format!("{}-bad", case.name),
             &handle,
             "ReadWriteMany",
             &case.name,
