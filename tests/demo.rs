@@ -137,19 +137,56 @@ fn left_serving(temporary: &Temporary, flags: &[&str]) -> (Child, BufReader<Chil
     (child, out, said)
 }
 
+/// Publishes a volume as any CSI client would, for a pod that it does not name.
+async fn publish(socket: &str, target: &Path) {
+    use per_node::proto::csi::volume_capability::access_mode::Mode;
+    use per_node::proto::csi::volume_capability::{AccessMode, AccessType, MountVolume};
+    use per_node::proto::csi::{NodePublishVolumeRequest, VolumeCapability, node_client::NodeClient};
+    std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+    let endpoint = tonic::transport::Endpoint::try_from(format!("unix://{socket}")).unwrap();
+    let request = NodePublishVolumeRequest {
+        volume_id: "example-store".to_owned(),
+        target_path: target.display().to_string(),
+        volume_capability: Some(VolumeCapability {
+            access_type: Some(AccessType::Mount(MountVolume::default())),
+            access_mode: Some(AccessMode { mode: Mode::MultiNodeMultiWriter.into() }),
+        }),
+        ..NodePublishVolumeRequest::default()
+    };
+    NodeClient::new(endpoint.connect().await.unwrap()).node_publish_volume(request).await.unwrap();
+}
+
+/// Lists a directory, in the namespace of the demo where it has one, by the command that it printed.
+fn listed(said: &str, directory: &Path) -> String {
+    let nsenter = said.lines().find_map(|line| line.trim().strip_prefix("nsenter ")?.strip_suffix(" -- sh"));
+    let mut list = match nsenter {
+        Some(flags) => {
+            let mut nsenter = Command::new("nsenter");
+            nsenter.args(flags.split(' ')).arg("--").arg("ls");
+            nsenter
+        }
+        None => Command::new("ls"),
+    };
+    // The slash has a symlink followed.
+    let output = list.arg(directory.join("")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// It ends while a volume is mounted, and takes the mount along.
 #[tokio::test]
 async fn a_demo_that_stays_takes_calls_and_ends_at_a_signal_with_nothing_left() {
-    use per_node::proto::csi::identity_client::IdentityClient;
     for flags in [&[][..], &["--rootless"]] {
         let temporary = Temporary::new();
         let (mut child, _out, said) = left_serving(&temporary, flags);
-        let sockets: Vec<&str> = said.lines().filter_map(|line| line.split("unix://").nth(1)).collect();
-        assert_eq!(sockets.len(), 2, "{said}");
-        for socket in sockets {
-            let endpoint = tonic::transport::Endpoint::try_from(format!("unix://{socket}")).unwrap();
-            let mut client = IdentityClient::new(endpoint.connect().await.unwrap());
-            let info = client.get_plugin_info(per_node::proto::csi::GetPluginInfoRequest {}).await.unwrap();
-            assert_eq!(info.into_inner().name, "per-node.liken.sh");
+        let after = |word: &str| said.lines().filter_map(|line| line.split(word).nth(1)).collect::<Vec<_>>();
+        let (sockets, kubelets, copies) = (after("unix://"), after("targets  below "), after("copies   "));
+        assert_eq!((sockets.len(), kubelets.len(), copies.len()), (2, 2, 2), "{said}");
+        for node in 0..2 {
+            let target = Path::new(kubelets[node]).join("any/target");
+            publish(sockets[node], &target).await;
+            std::fs::write(Path::new(copies[node]).join("example-store/seen"), "").unwrap();
+            assert_eq!(listed(&said, &target), "seen\n");
         }
         let is_real = said.contains("mounts             real bind mounts");
         let enter = format!("nsenter --target {} ", child.id());

@@ -26,14 +26,16 @@ pub fn probe(scratch: &Path) -> Option<Result<(), String>> {
     Some(namespace::enter(kind).and_then(|()| namespace::try_bind(scratch)))
 }
 
-/// Enters the first kind of namespace in which a real bind works. Call it before any thread is started.
-pub fn enter(want_double: bool) -> Ground {
+/// Enters the first kind of namespace in which a real bind works, and sets `scratch` apart in it. Call it before
+/// any thread is started.
+pub fn enter(want_double: bool, scratch: &Path) -> Ground {
     if want_double {
         return Ground::Double { why: "--rootless asks for it".to_owned() };
     }
     let mut why = String::new();
     for kind in Kind::ALL {
-        match in_child(kind).and_then(|()| namespace::enter(kind)) {
+        let entered = in_child(kind).and_then(|()| namespace::enter(kind));
+        match entered.and_then(|()| namespace::set_apart(scratch)) {
             Ok(()) => return Ground::Real(kind),
             Err(error) => why = format!("no real bind is possible in {}: {error}", kind.sentence()),
         }
@@ -58,6 +60,14 @@ fn in_child(kind: Kind) -> Result<(), String> {
 }
 
 impl Ground {
+    /// Takes away every mount below `scratch`, so that it can be removed.
+    pub fn clear(&self, scratch: &Path) -> Result<(), String> {
+        match self {
+            Ground::Real(_) => namespace::clear(scratch),
+            Ground::Double { .. } => Ok(()),
+        }
+    }
+
     pub fn is_real(&self) -> bool {
         match self {
             Ground::Real(_) => true,

@@ -59,10 +59,11 @@ fn try_run(flags: &DemoFlags) -> anyhow::Result<ExitCode> {
     if let Some(trial) = ground::probe(scratch.path()) {
         return trial.map(|()| ExitCode::SUCCESS).map_err(anyhow::Error::msg);
     }
-    let ground = ground::enter(flags.rootless);
+    let ground = ground::enter(flags.rootless, scratch.path());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let outcome = runtime.block_on(perform(flags, &scratch, ground));
+    let outcome = runtime.block_on(perform(flags, &scratch, ground.clone()));
     drop(runtime);
+    ground.clear(scratch.path()).map_err(anyhow::Error::msg)?;
     drop(scratch);
     let is_kept = outcome?.broken.is_empty();
     Ok(if is_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -10,6 +10,14 @@ pub fn enter(_kind: Kind) -> Result<(), String> {
     Err(WHY.to_owned())
 }
 
+pub fn set_apart(_directory: &Path) -> Result<(), String> {
+    Err(WHY.to_owned())
+}
+
+pub fn clear(_directory: &Path) -> Result<(), String> {
+    Err(WHY.to_owned())
+}
+
 pub fn try_bind(_scratch: &Path) -> Result<(), String> {
     Err(WHY.to_owned())
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use nix::mount::{MsFlags, mount, umount};
+use nix::mount::{MntFlags, MsFlags, mount, umount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
@@ -35,6 +35,19 @@ pub fn enter(kind: Kind) -> Result<(), String> {
 
 fn write(path: &str, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("write {path}: {error}"))
+}
+
+/// Makes a directory a mount of its own, so that whatever is mounted below it can be taken away at once.
+pub fn set_apart(directory: &Path) -> Result<(), String> {
+    mount(Some(directory), directory, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+        .map_err(|errno| format!("bind {}: {}", directory.display(), errno.desc()))
+}
+
+/// Takes away what `set_apart` made, with all that is mounted below it. The driver never unmounts lazily; here
+/// nobody uses the mounts any more, and the namespace ends with the process.
+pub fn clear(directory: &Path) -> Result<(), String> {
+    umount2(directory, MntFlags::MNT_DETACH)
+        .map_err(|errno| format!("umount {}: {}", directory.display(), errno.desc()))
 }
 
 /// Binds one directory below `scratch` onto another, looks whether it shows, and takes it away.

@@ -3,12 +3,12 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
-pub use linux::{enter, try_bind};
+pub use linux::{clear, enter, set_apart, try_bind};
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{enter, try_bind};
+pub use elsewhere::{clear, enter, set_apart, try_bind};
 
 /// What is entered, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
