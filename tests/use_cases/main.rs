@@ -1,0 +1,20 @@
+//! The use cases on the in-memory world: each clause that the domain decides, one test a promise.
+//!
+//! Nothing here waits for time: a future that nobody told to wait is ready at once.
+
+mod confirm;
+mod decision;
+mod event_series;
+mod events;
+mod failing;
+mod holding;
+mod killed;
+mod must_not;
+mod publish;
+mod reconcile;
+mod statistics;
+mod sweep;
+mod sweep_proof;
+mod trash;
+mod unpublish;
+mod world;
