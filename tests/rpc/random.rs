@@ -86,7 +86,7 @@ fn is_in_order(status: &Status) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn c16_a_random_publish_is_published_or_leaves_nothing(request in request()) {
