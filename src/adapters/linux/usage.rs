@@ -61,6 +61,8 @@ struct Known {
     failed: Option<Failure>,
     /// The walk that goes on, or waits for its turn.
     progress: Option<Arc<Progress>>,
+    /// The copy went while it was walked: what the walk brings is of no use.
+    gone: bool,
 }
 
 #[derive(Default)]
@@ -126,8 +128,10 @@ impl UsageWalks {
     /// The copy is gone.
     pub fn forget(&self, handle: &Handle) {
         let mut state = self.shared.state();
-        if state.copies.get(handle).is_some_and(|known| known.progress.is_none()) {
-            state.copies.remove(handle);
+        match state.copies.get_mut(handle) {
+            Some(known) if known.progress.is_some() => known.gone = true,
+            Some(_) => drop(state.copies.remove(handle)),
+            None => {}
         }
     }
 
@@ -208,6 +212,10 @@ impl Shared {
     fn settle(&self, handle: &Handle, outcome: Outcome<Usage>, begun: Instant) {
         let mut state = self.state();
         let Some(known) = state.copies.get_mut(handle) else { return };
+        if known.gone {
+            state.copies.remove(handle);
+            return;
+        }
         known.progress = None;
         match outcome {
             Ok(usage) => known.whole = Some((usage, Instant::now(), begun.elapsed())),
@@ -285,5 +293,65 @@ impl Count<'_> {
             used_inodes: self.progress.inodes.load(Ordering::Relaxed),
             complete: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walks() -> (tempfile::TempDir, UsageWalks, Handle) {
+        let store = tempfile::tempdir().unwrap();
+        let open = Arc::new(StoreDirs::open(store.path()).unwrap());
+        (store, UsageWalks::new(open, Arc::default()), Handle::parse("h").unwrap())
+    }
+
+    /// As if a walk of the copy went on, and had counted this much.
+    fn walking(walks: &UsageWalks, handle: &Handle, whole: Option<Usage>) -> Arc<Progress> {
+        let progress = Arc::new(Progress { bytes: AtomicU64::new(4096), inodes: AtomicU64::new(7) });
+        let known = Known {
+            whole: whole.map(|usage| (usage, Instant::now(), Duration::ZERO)),
+            progress: Some(Arc::clone(&progress)),
+            ..Known::default()
+        };
+        walks.shared.state().copies.insert(handle.clone(), known);
+        progress
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c46_nobody_waits_for_a_long_walk_and_hears_what_was_counted() {
+        let (_store, walks, handle) = walks();
+        walking(&walks, &handle, None);
+        let so_far = Usage { used_bytes: 4096, used_inodes: 7, complete: false };
+        assert_eq!(walks.usage(&handle).await, Ok(so_far));
+        assert_eq!(walks.counted(), Counted { copies: 0, bytes: 0, unfinished: 1 });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c46_while_a_later_walk_goes_on_the_last_whole_one_is_the_answer() {
+        let (_store, walks, handle) = walks();
+        let whole = Usage { used_bytes: 1, used_inodes: 1, complete: true };
+        walking(&walks, &handle, Some(whole));
+        assert_eq!(walks.usage(&handle).await, Ok(whole));
+    }
+
+    #[tokio::test]
+    async fn c46_what_was_counted_of_a_copy_that_went_meanwhile_is_forgotten() {
+        let (_store, walks, handle) = walks();
+        walking(&walks, &handle, None);
+        walks.forget(&handle);
+        let late = Usage { used_bytes: 1, used_inodes: 1, complete: true };
+        walks.shared.settle(&handle, Ok(late), Instant::now());
+        assert_eq!(walks.counted(), Counted::default());
+        assert_eq!(walks.usage(&handle).await.unwrap_err().errno, Errno::NOENT);
+        assert!(walks.shared.state().copies.is_empty(), "nothing is kept of a handle without a copy");
+    }
+
+    #[tokio::test]
+    async fn c42_a_walk_ends_when_it_is_told() {
+        let (store, walks, handle) = walks();
+        std::fs::create_dir(store.path().join("copies/h")).unwrap();
+        walks.shared.stop.store(true, Ordering::Relaxed);
+        assert_eq!(walks.usage(&handle).await.unwrap_err().errno, Errno::CANCELED);
     }
 }
