@@ -126,7 +126,6 @@ impl Writer {
             state.reached = listing.revision;
             state.item_count = listing.item_count;
             state.health.synced = true;
-            state.health.live = false;
             state.health.last_sync = Some(now);
             state.hear(listing.revision);
             state.fresh = true;
