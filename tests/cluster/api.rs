@@ -3,7 +3,11 @@
 
 use std::sync::OnceLock;
 
+use futures_util::StreamExt as _;
 use serde_json::Value;
+
+/// Requests on their way at the same time, where a case makes many objects.
+const AT_ONCE: usize = 32;
 
 /// A client and the runtime that drives it, shared by all cases.
 pub struct Api {
@@ -43,6 +47,22 @@ impl Api {
     pub fn get(&self, path: &str) -> Option<Value> {
         let request = http::Request::get(path).body(Vec::new()).expect("a request");
         self.runtime.block_on(self.client.request::<Value>(request)).ok()
+    }
+
+    /// Makes objects below a path, many at a time. Panics where one is refused.
+    pub fn create_all(&self, path: &str, objects: &[Value]) {
+        let all = futures_util::stream::iter(objects).for_each_concurrent(AT_ONCE, async |object| {
+            let request = http::Request::post(path).header("content-type", "application/json");
+            let request = request.body(object.to_string().into_bytes()).expect("a request");
+            self.client.request::<Value>(request).await.expect("the object is made");
+        });
+        self.runtime.block_on(all);
+    }
+
+    /// Deletes what a path with a selector lists, in one request.
+    pub fn delete_all(&self, path: &str) {
+        let request = http::Request::delete(path).body(Vec::new()).expect("a request");
+        self.runtime.block_on(self.client.request::<Value>(request)).expect("the objects are deleted");
     }
 
     /// The text at a path: logs, metrics, health.

@@ -4,8 +4,8 @@ use super::cluster::cluster;
 use super::node::Node;
 use super::wait::wait_until;
 
-/// The container the plugin runs in now.
-fn container_id(node: &Node) -> Option<String> {
+/// The container the plugin runs in now, as far as the API server has been told.
+pub fn container_id(node: &Node) -> Option<String> {
     let plugin = node.plugin()?;
     let status = &plugin["status"]["containerStatuses"][0];
     let running = !status["state"]["running"].is_null();

@@ -58,16 +58,17 @@ impl<'a> Writer<'a> {
 
     /// Every block is there and whole.
     pub fn lost_nothing(&self) {
-        let mut numbers = Vec::new();
-        for entry in std::fs::read_dir(self.node.copy(&self.handle).join("blocks")).expect("the blocks") {
-            let path = entry.expect("an entry").path();
-            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-            let (number, sum) = name.split_once('.').expect("number and sum");
-            assert_eq!(sha256(&path), sum, "block {number} has changed");
-            numbers.push(number.parse::<usize>().expect("a number"));
+        let blocks = self.node.copy(&self.handle).join("blocks");
+        // The writer goes on meanwhile, and a list of a directory may miss what is put there while it is made: all that were
+        // there before have to be in it.
+        let there = self.blocks();
+        let sums = sha256_of_all(&blocks);
+        for number in 0..there {
+            let start = format!("{number}.");
+            let found: Vec<_> = sums.iter().filter(|(name, _)| name.starts_with(&start)).collect();
+            let [(name, sum)] = found[..] else { panic!("block {number} of {there} is missing: {found:?}") };
+            assert_eq!(&name[start.len()..], sum, "block {number} has changed");
         }
-        numbers.sort_unstable();
-        assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "blocks are missing");
     }
 
     /// It is still the first pod, its container never started again, and it writes: it noticed nothing.
@@ -95,13 +96,17 @@ fn restarts(pod: &Value) -> u64 {
     pod["status"]["containerStatuses"][0]["restartCount"].as_u64().unwrap_or_default()
 }
 
-/// By the tool, so that the cases need no crate for it.
-fn sha256(path: &std::path::Path) -> String {
-    let output = std::process::Command::new("sha256sum").arg(path).output().expect("sha256sum");
-    String::from_utf8_lossy(&output.stdout)
-        .split(' ')
-        .next()
-        .unwrap_or_default()
-        .trim_start_matches('\\')
-        .to_owned()
+/// The names and sums of a directory's files, by the tool, so that the cases need no crate for it.
+fn sha256_of_all(directory: &std::path::Path) -> Vec<(String, String)> {
+    let sums = "find . -type f -print0 | xargs -0 -r sha256sum";
+    let output = std::process::Command::new("sh")
+        .args(["-c", sums])
+        .current_dir(directory)
+        .output()
+        .expect("sha256sum");
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    lines
+        .lines()
+        .filter_map(|line| line.split_once("  ./").map(|(sum, name)| (name.into(), sum.into())))
+        .collect()
 }

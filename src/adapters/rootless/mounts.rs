@@ -166,7 +166,7 @@ impl Mounts for Rootless {
         make_directory(target).map_err(|error| of_mount("bring back", target, &error))?;
         // Without its symlink the entry says nothing already; a table that cannot be written is no failure.
         if let Err(error) = table.set(target, Vec::new()) {
-            tracing::warn!(target = %target.display(), %error, "the table keeps a mount that is gone");
+            tracing::warn!(target_path = %target.display(), %error, "the table keeps a mount that is gone");
         }
         Ok(())
     }

@@ -156,7 +156,7 @@ impl Driver {
             if is_live || &record.target == requested {
                 continue;
             }
-            tracing::info!(%handle, target = %record.target.as_path().display(), "stale hold dropped");
+            tracing::info!(%handle, target_path = %record.target.as_path().display(), "stale hold dropped");
             if let Err(error) = self.ports.records.drop_target(&record.target).await {
                 tracing::warn!(%handle, %error, "stale hold not dropped from the store");
             }
@@ -305,9 +305,10 @@ fn log_published(request: &PublishRequest, admitted: &Admitted<'_>) {
     let Admitted { handle, pod, target, ask, .. } = admitted;
     let access_mode =
         request.capability.as_ref().and_then(|it| it.access_mode).and_then(AccessMode::from_wire);
+    let access_mode = access_mode.map(|mode| format!("{mode:?}"));
     let pod = pod.name.as_ref().map(ToString::to_string);
-    let target = target.as_path().display();
-    tracing::info!(%handle, pod, ?access_mode, readonly = ask.readonly, %target, "published");
+    let target_path = target.as_path().display();
+    tracing::info!(%handle, pod, access_mode, readonly = ask.readonly, %target_path, "published");
 }
 
 fn target_record(

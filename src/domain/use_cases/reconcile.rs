@@ -42,7 +42,7 @@ impl Driver {
             TargetState::Held => self.drop_if_unmounted(&record).await,
         };
         if let Err(why) = outcome {
-            tracing::warn!(handle = %record.handle, target = %path, why, "target not yet reconciled");
+            tracing::warn!(handle = %record.handle, target_path = %path, why, "target not yet reconciled");
         }
     }
 
@@ -73,7 +73,7 @@ impl Driver {
 
     async fn undo_journal(&self, record: &TargetRecord, made_copy: bool) -> Result<(), String> {
         let TargetRecord { target, handle, .. } = record;
-        tracing::info!(%handle, target = %target.as_path().display(), "undoing a publish that never ended");
+        tracing::info!(%handle, target_path = %target.as_path().display(), "undoing a publish that never ended");
         let view = self.ports.mounts.look(target).await.map_err(|error| error.to_string())?;
         self.unpublish_locked(target, &view, handle.as_str()).await.map_err(|error| error.to_string())?;
         if !made_copy {
@@ -113,9 +113,9 @@ impl Driver {
         };
         match outcome {
             Ok(()) => {
-                tracing::warn!(%handle, target = %path, "unmounted: the kubelet has forgotten this volume")
+                tracing::warn!(%handle, target_path = %path, "unmounted: the kubelet has forgotten this volume")
             }
-            Err(why) => tracing::warn!(%handle, target = %path, why, "forgotten target not unmounted"),
+            Err(why) => tracing::warn!(%handle, target_path = %path, why, "forgotten target not unmounted"),
         }
     }
 

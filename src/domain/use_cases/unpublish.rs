@@ -59,18 +59,18 @@ impl Driver {
         match decide_unpublish(view, target, &self.settings.kubelet_dir) {
             UnpublishDecision::Nothing => {}
             UnpublishDecision::LeaveAlone(why) => {
-                tracing::warn!(volume = key, target = %path, ?why, "unpublish leaves what is not the driver's");
+                tracing::warn!(volume = key, target_path = %path, ?why, "unpublish leaves what is not the driver's");
             }
             UnpublishDecision::RemoveDirectory => self.remove_target(target).await?,
             UnpublishDecision::Detach => {
                 let detached = self.ports.mounts.detach(target).await;
                 detached.map_err(|error| UnpublishError::Unmount { why: error.to_string() })?;
                 self.remove_target(target).await?;
-                tracing::info!(volume = key, target = %path, "unpublished");
+                tracing::info!(volume = key, target_path = %path, "unpublished");
             }
         }
         if let Err(error) = self.ports.records.drop_target(target).await {
-            tracing::warn!(volume = key, target = %path, %error, "record of an unpublished target not dropped");
+            tracing::warn!(volume = key, target_path = %path, %error, "record of an unpublished target not dropped");
         }
         if let Ok(handle) = Handle::parse(key) {
             self.epochs.advance(&handle);

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::api::api;
 use crate::case::run;
-use crate::cluster::cluster;
 use crate::manifest;
 use crate::wait::{stays_true, wait_for, wait_until};
 use crate::writer::Writer;
@@ -63,9 +62,8 @@ fn c22_a_burst_of_a_thousand_volumes_takes_no_copy_that_is_named() {
                 volume
             })
             .collect();
-        let output = cluster().kubectl_with(&["create", "-f", "-"], &list(&volumes).to_string());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        cluster().kubectl(&["delete", "pv", "--selector=burst=yes", "--wait=false"]);
+        api().create_all("/api/v1/persistentvolumes", &volumes);
+        api().delete_all("/api/v1/persistentvolumes?labelSelector=burst%3Dyes");
         wait_until("the burst to be over", || {
             let left = "/api/v1/persistentvolumes?labelSelector=burst%3Dyes&limit=1";
             api().get(left).is_some_and(|list| list["items"].as_array().is_some_and(Vec::is_empty))
