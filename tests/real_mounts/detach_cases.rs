@@ -17,7 +17,7 @@ pub fn cases() -> Vec<Case> {
         on_both("c17_the_whole_stack_goes", whole_stack),
         on_both("c17_what_is_mounted_below_goes_first", mounts_below),
         on_both("c17_a_mount_hidden_below_another_layer_goes_too", hidden_mount),
-        on_both("c17_a_mount_below_is_reached_past_no_symlink_of_the_pod", symlink_of_the_pod),
+        on_both("c17_a_mount_below_is_found_where_the_pod_moved_it", moved_by_the_pod),
         on_both("c17_a_symlink_at_the_target_is_never_followed", symlink_at_the_target),
         on_both("c17_a_target_without_a_mount_is_left_as_it_is", bare_targets),
         on_both("c17_a_busy_target_stays_and_says_so", busy),
@@ -68,7 +68,7 @@ fn hidden_mount(world: World) {
     assert_eq!(own_lines_at(target.as_path()), []);
 }
 
-fn symlink_of_the_pod(world: World) {
+fn moved_by_the_pod(world: World) {
     // The mount is made at a/m; then the pod moves a away and puts a symlink there that leads out of the target.
     let target = world.publish("h", "t", &MountOptions::default());
     let outside = world.path("elsewhere/m");

@@ -289,7 +289,16 @@ mod tests {
         for closed in ["a/b/c", "a/b", "a", ""] {
             std::fs::set_permissions(root.join(closed), std::fs::Permissions::from_mode(0o000)).unwrap();
         }
-        assert_eq!(removed(&scratch), Leftovers::default());
+        // A thread without capabilities: there root, too, is refused.
+        let left = std::thread::scope(|scope| {
+            let walk = scope.spawn(|| {
+                caps::clear(None, caps::CapSet::Effective).unwrap();
+                assert!(std::fs::read_dir(&root).is_err(), "the case needs to be refused");
+                removed(&scratch)
+            });
+            walk.join().unwrap()
+        });
+        assert_eq!(left, Leftovers::default());
         assert!(!root.exists());
     }
 
