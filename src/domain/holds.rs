@@ -26,9 +26,17 @@ pub struct TargetRecord {
 #[serde(rename_all = "lowercase")]
 pub enum TargetState {
     /// In the journal: not answered OK. What it made is to be undone by the next start.
-    Attaching { made_copy: bool },
+    Attaching(Makes),
     /// Answered OK.
     Held,
+}
+
+/// What a publish makes for itself, and what undoing it takes away again. A target directory that was there
+/// before stays (C12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Makes {
+    pub copy: bool,
+    pub target: bool,
 }
 
 /// The mounts of one handle, sorted by what they mean.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use per_node::domain::event_series::{Series, SeriesBook, SeriesKey};
-use per_node::domain::holds::{TargetRecord, TargetState};
+use per_node::domain::holds::{Makes, TargetRecord, TargetState};
 use per_node::domain::pod::{PodName, PodReference, PodUid};
 use per_node::domain::proof::{ClusterUid, Marker, Revision};
 use per_node::domain::refusal::Reason;
@@ -49,7 +49,7 @@ fn one_series(pod: &str) -> Series {
 
 fn targets<B: Bench>(bench: &mut B) {
     let records = bench.records();
-    let attaching = record(bench, "t", "h", TargetState::Attaching { made_copy: true });
+    let attaching = record(bench, "t", "h", TargetState::Attaching(Makes { copy: true, target: true }));
     assert_eq!(records.target(&attaching.target), None);
     bench.wait(records.put_target(&attaching)).expect("written");
     assert_eq!(records.target(&attaching.target), Some(attaching.clone()));
@@ -144,8 +144,8 @@ fn revision_and_marker<B: Bench>(bench: &mut B) {
 
 fn restart<B: Bench>(bench: &mut B) {
     let records = bench.records();
-    let kept = record(bench, "t", "h", TargetState::Attaching { made_copy: false });
-    let replaced = record(bench, "u", "h", TargetState::Attaching { made_copy: true });
+    let kept = record(bench, "t", "h", TargetState::Attaching(Makes { copy: false, target: false }));
+    let replaced = record(bench, "u", "h", TargetState::Attaching(Makes { copy: true, target: true }));
     let held = TargetRecord { state: TargetState::Held, ..replaced.clone() };
     for record in [&kept, &replaced, &held] {
         bench.wait(records.put_target(record)).expect("written");

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use per_node::adapters::linux::mounts::Abilities;
 use per_node::adapters::linux::records::SlotRecords;
-use per_node::domain::holds::{TargetRecord, TargetState};
+use per_node::domain::holds::{Makes, TargetRecord, TargetState};
 use per_node::domain::mount_options::MountOptions;
 use per_node::domain::mount_table::Place;
 use per_node::domain::target::TargetPath;
@@ -101,7 +101,7 @@ fn full_tmpfs() {
 }
 
 fn record_on(world: &World, records: &SlotRecords, target: &TargetPath) {
-    for state in [TargetState::Attaching { made_copy: false }, TargetState::Held] {
+    for state in [TargetState::Attaching(Makes { copy: false, target: false }), TargetState::Held] {
         let target = target.clone();
         let record =
             TargetRecord { target, handle: handle("old"), uid: None, pod: None, readonly: false, state };

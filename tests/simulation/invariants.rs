@@ -26,6 +26,7 @@ fn violated(what: String) -> Result<(), Violation> {
 pub fn check(simulation: &mut Simulation) -> Result<(), Violation> {
     c12_targets_of_one_pod_alone_show_a_copy(simulation)?;
     c12_one_pod_alone_runs_on_a_copy(simulation)?;
+    c12_the_target_of_a_published_volume_stays(simulation)?;
     c15_a_running_pod_sees_its_copy(simulation)?;
     c23_no_mount_shows_what_was_removed(simulation)?;
     removed_copies_were_unnamed_at_a_proof(simulation)?;
@@ -98,6 +99,17 @@ fn c12_one_pod_alone_runs_on_a_copy(simulation: &Simulation) -> Result<(), Viola
     Ok(())
 }
 
+/// Once published, a target directory stays until the kubelet unpublishes or cleans up, over reboots and kills
+/// too: a final code where it is missing would let an old kubelet forget the volume for ever.
+fn c12_the_target_of_a_published_volume_stays(simulation: &Simulation) -> Result<(), Violation> {
+    for pod in simulation.kubelet.pods.values().filter(|pod| pod.published) {
+        if !simulation.node.exists(pod.target()) && simulation.node.exists(pod.data()) {
+            return violated(format!("the target of {} was removed", pod.uid));
+        }
+    }
+    Ok(())
+}
+
 /// A container's mount stays what it was given, with every byte in it: whatever anybody else's publish or
 /// unpublish does, the winner's hold survives.
 fn c15_a_running_pod_sees_its_copy(simulation: &Simulation) -> Result<(), Violation> {
@@ -159,7 +171,7 @@ pub fn a_final_error_leaves_nothing(
     // What a lost write left on the disk alone the process cannot know; the next start settles it.
     let known = simulation.plugin.as_ref().map(|plugin| plugin.records.targets()).unwrap_or_default();
     let journal = known.into_iter().find(|record| {
-        record.target.as_path() == target && matches!(record.state, TargetState::Attaching { .. })
+        record.target.as_path() == target && matches!(record.state, TargetState::Attaching(_))
     });
     if let Some(record) = journal {
         return violated(format!("a final error of {} leaves {record:?}", pod.uid));

@@ -33,6 +33,8 @@ pub struct Pod {
     /// Its container runs.
     pub running: bool,
     pub state: VolumeState,
+    /// It was published here, and no unpublish or clean-up has begun since.
+    pub published: bool,
     /// The kubelet knows the volume only from `vol_data.json`.
     pub reconstructed: bool,
     /// The call that the kubelet waits for.
@@ -143,6 +145,7 @@ impl Kubelet {
             wanted: true,
             running: false,
             state: VolumeState::NotMounted,
+            published: false,
             reconstructed: false,
             call: None,
         };
@@ -168,6 +171,7 @@ impl Kubelet {
             was_disturbed: false,
         };
         self.calls.insert(self.last_call, call);
+        pod.published &= is_publish;
         if is_waited_for {
             pod.call = Some(self.last_call);
         }
@@ -202,6 +206,7 @@ impl Kubelet {
         match answer {
             Ok(()) => {
                 pod.state = VolumeState::Mounted;
+                pod.published = true;
                 pod.reconstructed = false;
                 let starts = pod.wanted && !pod.running;
                 pod.running |= pod.wanted;
@@ -209,6 +214,7 @@ impl Kubelet {
             }
             Err(error) if is_final(error) && (old || !pod.reconstructed) => {
                 pod.state = VolumeState::NotMounted;
+                pod.published = false;
                 pod.clean_up(node);
                 Taken::Forgotten
             }

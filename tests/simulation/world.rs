@@ -140,6 +140,7 @@ impl Simulation {
         let Some(pod) = self.kubelet.pods.get_mut(&number) else { return };
         if !pod.running {
             pod.state = VolumeState::NotMounted;
+            pod.published = false;
             pod.clean_up(&self.node);
         }
     }

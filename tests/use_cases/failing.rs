@@ -1,7 +1,7 @@
 //! C16 with a world that fails: what a publish that cannot be done leaves, and what is answered.
 
 use per_node::adapters::memory::{Fault, KernelFault, NodeCall, errno};
-use per_node::domain::holds::TargetState;
+use per_node::domain::holds::{Makes, TargetState};
 use per_node::domain::mount_table::TargetView;
 use per_node::domain::refusal::{FailedStep, PublishError, Reason, Refusal};
 
@@ -93,7 +93,7 @@ fn c16_where_undoing_fails_the_outcome_is_unknown_and_the_next_start_undoes_it()
         let answer = world.publish(&web);
         assert!(matches!(answer, Err(PublishError::OutcomeUnknown { .. })), "{undo:?}: {answer:?}");
         let state = world.records.target(&web.target_path()).map(|record| record.state);
-        assert_eq!(state, Some(TargetState::Attaching { made_copy: true }), "{undo:?}");
+        assert_eq!(state, Some(TargetState::Attaching(Makes { copy: true, target: true })), "{undo:?}");
         assert_eq!(world.events(&web), [], "an unknown outcome is no refusal");
         let world = world.restart();
         world.assert_nothing_at(&web);

@@ -52,6 +52,25 @@ fn c16_c40_a_publish_killed_at_any_await_is_undone_or_done() {
 }
 
 #[test]
+fn c12_c40_a_kill_takes_no_target_directory_that_was_there_before() {
+    for awaits in 1..AWAITS_MAX {
+        let world = World::new();
+        let web = world.running("web-0", "data");
+        world.node.reboot();
+        let world = world.restart();
+        pausing(&world);
+        let request = web.request();
+        let ended = kill_after(awaits, world.driver.publish(&request));
+        let world = world.restart();
+        assert!(world.node.exists(web.target()), "after {awaits}");
+        if ended {
+            return;
+        }
+    }
+    panic!("the publish never ends");
+}
+
+#[test]
 fn c40_an_unpublish_killed_at_any_await_is_ended_by_the_next() {
     for awaits in 1..AWAITS_MAX {
         let world = World::new();

@@ -1,7 +1,7 @@
 //! C15, C16, C40: a start and every tick make the records agree with the kernel.
 
 use per_node::adapters::memory::{Fault, KernelFault, NodeCall};
-use per_node::domain::holds::TargetState;
+use per_node::domain::holds::{Makes, TargetState};
 use per_node::domain::mount_table::TargetView;
 
 use crate::world::{World, h, io, pod, run};
@@ -48,7 +48,7 @@ fn c16_what_a_start_cannot_undo_the_next_tick_undoes() {
     let mut world = world.restart();
     assert!(matches!(world.node.view(web.target()), TargetView::Mounted(_)));
     let state = world.records.target(&web.target_path()).map(|record| record.state);
-    assert_eq!(state, Some(TargetState::Attaching { made_copy: true }));
+    assert_eq!(state, Some(TargetState::Attaching(Makes { copy: true, target: true })));
     world.node.set_busy(web.target(), false);
     world.tick();
     world.assert_nothing_at(&web);

@@ -165,6 +165,22 @@ fn c23_where_no_space_comes_free_the_copy_is_deleted_in_place() {
 }
 
 #[test]
+fn c23_what_a_deletion_in_place_leaves_does_not_keep_the_copys_name() {
+    let mut world = left_behind();
+    let web = world.running("web-1", "data");
+    world.node.write(web.target(), "fixed", b"1").unwrap();
+    world.unpublish(&web).unwrap();
+    world.node.set_undeletable(&h("data"), Some("fixed"));
+    world.node.set_available_bytes(0);
+    world.delete_volume("data");
+    world.sweep();
+    assert!(!world.has_copy("data"));
+    assert_eq!(world.node.trash_ids().len(), 1);
+    world.publish(&web).unwrap();
+    assert_eq!(world.node.read(web.target(), "fixed"), None);
+}
+
+#[test]
 fn c23_any_other_failure_keeps_the_copy_for_the_next_tick() {
     for no in [errno::EPERM, errno::EBUSY, errno::EXDEV, errno::EIO] {
         let mut world = left_behind();

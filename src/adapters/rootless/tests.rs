@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 
 use super::Rootless;
 use crate::domain::handle::Handle;
-use crate::domain::holds::{TargetRecord, TargetState};
+use crate::domain::holds::{Makes, TargetRecord, TargetState};
 use crate::domain::mount_options::MountOptions;
 use crate::domain::mount_table::{FileIdentity, Place, TargetView};
 use crate::domain::proof::{ClusterUid, Marker, Revision};
@@ -114,7 +114,7 @@ fn c40_a_restart_finds_every_mount_and_record() {
         uid: None,
         pod: None,
         readonly: true,
-        state: TargetState::Attaching { made_copy: true },
+        state: TargetState::Attaching(Makes { copy: true, target: true }),
     };
     let marker = Marker { driver_name: "d".into(), cluster_uid: ClusterUid("c".into()) };
     now(node.double.put_target(&record)).unwrap();

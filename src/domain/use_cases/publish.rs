@@ -2,7 +2,7 @@
 
 use super::driver::Driver;
 use crate::domain::handle::Handle;
-use crate::domain::holds::{Holds, TargetRecord, TargetState, pod_at};
+use crate::domain::holds::{Holds, Makes, TargetRecord, TargetState, pod_at};
 use crate::domain::mount_table::{FileIdentity, TargetView};
 use crate::domain::pod::Pod;
 use crate::domain::publish::{Decision, Observed, decide_publish};
@@ -234,17 +234,16 @@ impl Driver {
     async fn act(&self, admitted: &Admitted<'_>, made: &mut Made) -> Result<(), StepError> {
         let Admitted { handle, pod, target, ask, target_was_there } = admitted;
         let ports = &self.ports;
-        let journal = |made_copy| {
-            target_record(handle, pod, target, ask.readonly, TargetState::Attaching { made_copy })
-        };
         let found = ports.copies.find(handle).await.map_err(copy_failed)?;
-        let was_made_before = self.journalled(handle, target) == Some(true);
+        let earlier = self.journalled(handle, target).unwrap_or_default();
+        let makes =
+            Makes { copy: found.is_none() || earlier.copy, target: !target_was_there || earlier.target };
+        let journal = target_record(handle, pod, target, ask.readonly, TargetState::Attaching(makes));
         // Also a write that fails may have left its record.
         made.journal = true;
-        let is_new = found.is_none() || was_made_before;
-        ports.records.put_target(&journal(is_new)).await.map_err(journal_failed)?;
+        ports.records.put_target(&journal).await.map_err(journal_failed)?;
         let copy = ports.copies.ensure(handle).await.map_err(copy_failed)?;
-        made.copy = (copy.made || was_made_before).then_some(copy.identity);
+        made.copy = (copy.made || earlier.copy).then_some(copy.identity);
         if let Some(group) = ask.group {
             ports.copies.set_group(handle, group).await.map_err(group_failed)?;
         }

@@ -3,7 +3,7 @@
 
 use super::driver::Driver;
 use crate::domain::handle::Handle;
-use crate::domain::holds::{TargetRecord, TargetState};
+use crate::domain::holds::{Makes, TargetRecord, TargetState};
 use crate::domain::mount_table::{Place, TargetView};
 use crate::domain::target::TargetPath;
 use crate::ports::mounts::MountsError;
@@ -38,7 +38,7 @@ impl Driver {
         }
         let path = record.target.as_path().display();
         let outcome = match record.state {
-            TargetState::Attaching { made_copy } => self.undo_journal(&record, made_copy).await,
+            TargetState::Attaching(makes) => self.undo_journal(&record, makes).await,
             TargetState::Held => self.drop_if_unmounted(&record).await,
         };
         if let Err(why) = outcome {
@@ -49,10 +49,10 @@ impl Driver {
     /// Before a final code, after which no unpublish comes: what an earlier publish at this target left, whose
     /// outcome nobody knew, goes now (C16).
     pub(super) async fn settle_journal(&self, handle: &Handle, target: &TargetPath) -> Result<(), String> {
-        let Some(made_copy) = self.journalled(handle, target) else { return Ok(()) };
+        let Some(makes) = self.journalled(handle, target) else { return Ok(()) };
         let records = &self.ports.records;
         if let Some(record) = records.target(target) {
-            self.undo_journal(&record, made_copy).await?;
+            self.undo_journal(&record, makes).await?;
         }
         if records.target(target).is_some() {
             Err("the journal could not be cleared".to_owned())
@@ -61,22 +61,22 @@ impl Driver {
         }
     }
 
-    /// Whether the journal has an entry of this target for the handle, and if so, whether the copy was made
-    /// for it.
-    pub(super) fn journalled(&self, handle: &Handle, target: &TargetPath) -> Option<bool> {
+    /// What the journal says was made for this target, if it has an entry of it for the handle.
+    pub(super) fn journalled(&self, handle: &Handle, target: &TargetPath) -> Option<Makes> {
         let record = self.ports.records.target(target).filter(|record| &record.handle == handle)?;
         match record.state {
-            TargetState::Attaching { made_copy } => Some(made_copy),
+            TargetState::Attaching(makes) => Some(makes),
             TargetState::Held => None,
         }
     }
 
-    async fn undo_journal(&self, record: &TargetRecord, made_copy: bool) -> Result<(), String> {
+    async fn undo_journal(&self, record: &TargetRecord, makes: Makes) -> Result<(), String> {
         let TargetRecord { target, handle, .. } = record;
         tracing::info!(%handle, target_path = %target.as_path().display(), "undoing a publish that never ended");
         let view = self.ports.mounts.look(target).await.map_err(|error| error.to_string())?;
-        self.unpublish_locked(target, &view, handle.as_str()).await.map_err(|error| error.to_string())?;
-        if !made_copy {
+        let undone = self.unpublish_locked(target, &view, handle.as_str(), makes.target).await;
+        undone.map_err(|error| error.to_string())?;
+        if !makes.copy {
             return Ok(());
         }
         let table = self.ports.mounts.table().await.map_err(|error| error.to_string())?;
@@ -123,7 +123,7 @@ impl Driver {
         let view = self.ports.mounts.look(target).await.map_err(|error| error.to_string())?;
         match &view {
             TargetView::Mounted(_) => {
-                let done = self.unpublish_locked(target, &view, handle.as_str()).await;
+                let done = self.unpublish_locked(target, &view, handle.as_str(), true).await;
                 done.map_err(|error| error.to_string())
             }
             TargetView::Absent | TargetView::Directory { .. } | TargetView::NotADirectory => Ok(()),

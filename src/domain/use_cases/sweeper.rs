@@ -318,11 +318,15 @@ impl Sweeper {
 
     async fn delete_in_place(&self, handle: &Handle) -> SweepOutcome {
         match self.driver.ports.copies.delete_in_place(handle).await {
-            Ok(Deletion::Done) => SweepOutcome::Removed,
+            Ok(Deletion::Done) => return SweepOutcome::Removed,
             Ok(Deletion::Left { entries, first }) => {
-                tracing::warn!(%handle, entries, %first, "copy not deleted whole; the next tick tries again");
-                SweepOutcome::Failed
+                tracing::warn!(%handle, entries, %first, "copy not deleted whole in its place");
             }
+            Err(error) => tracing::warn!(%handle, %error, "copy not deleted in its place"),
+        }
+        // What was deleted has made space: half a copy must not keep the name of a whole one.
+        match self.discard(handle).await {
+            Ok(()) => SweepOutcome::Removed,
             Err(error) => removal_failed(handle, &error),
         }
     }

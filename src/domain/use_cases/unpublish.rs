@@ -32,7 +32,7 @@ impl Driver {
             let _guard = self.locks.lock(&key).await;
             let view = self.look_at(&target).await?;
             if self.lock_key(&view, &request.volume_id) == key {
-                return self.unpublish_locked(&target, &view, &key).await;
+                return self.unpublish_locked(&target, &view, &key, true).await;
             }
         }
         Err(UnpublishError::Unsteady)
@@ -49,11 +49,13 @@ impl Driver {
         shown.map_or_else(|| volume_id.to_owned(), String::from)
     }
 
+    /// Under the lock of `key`. With `with_directory` the target directory goes too.
     pub(super) async fn unpublish_locked(
         &self,
         target: &TargetPath,
         view: &TargetView,
         key: &str,
+        with_directory: bool,
     ) -> Result<(), UnpublishError> {
         let path = target.as_path().display();
         match decide_unpublish(view, target, &self.settings.kubelet_dir) {
@@ -61,11 +63,14 @@ impl Driver {
             UnpublishDecision::LeaveAlone(why) => {
                 tracing::warn!(volume = key, target_path = %path, ?why, "unpublish leaves what is not the driver's");
             }
-            UnpublishDecision::RemoveDirectory => self.remove_target(target).await?,
+            UnpublishDecision::RemoveDirectory if with_directory => self.remove_target(target).await?,
+            UnpublishDecision::RemoveDirectory => {}
             UnpublishDecision::Detach => {
                 let detached = self.ports.mounts.detach(target).await;
                 detached.map_err(|error| UnpublishError::Unmount { why: error.to_string() })?;
-                self.remove_target(target).await?;
+                if with_directory {
+                    self.remove_target(target).await?;
+                }
                 tracing::info!(volume = key, target_path = %path, "unpublished");
             }
         }
