@@ -89,7 +89,6 @@ fn finish(ended: anyhow::Result<()>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
             eprintln!("per-node: {error:#}");
             ExitCode::FAILURE
         }
