@@ -13,8 +13,11 @@ use crate::kubelet::VolumeState;
 use crate::plugin::SWEEP_EVERY;
 use crate::simulation::Simulation;
 
+/// One thing that can happen in the world.
+type Act = fn(&mut Simulation);
+
 /// Each act with how likely it is, against the others.
-const ACTS: [(u32, fn(&mut Simulation)); 24] = [
+const ACTS: [(u32, Act); 24] = [
     (10, Simulation::create_volume),
     (6, Simulation::delete_volume),
     (14, Simulation::create_pod),
