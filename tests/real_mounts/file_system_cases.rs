@@ -59,7 +59,7 @@ fn small_tmpfs(root: &Path) {
 }
 
 fn few_inodes(root: &Path) {
-    mount("store", root.join("store"), "tmpfs", MountFlags::empty(), c"nr_inodes=40").unwrap();
+    mount("store", root.join("store"), "tmpfs", MountFlags::empty(), c"size=12m,nr_inodes=40").unwrap();
 }
 
 fn overlay(root: &Path) {

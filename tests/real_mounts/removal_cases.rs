@@ -151,7 +151,7 @@ fn usage(world: World) {
         .map(|path| std::fs::symlink_metadata(copy.join(path)).unwrap().blocks() * 512)
         .sum();
     assert_eq!(usage.used_bytes, blocks);
-    assert!(blocks >= 100_000 && blocks < 200_000, "{blocks}");
+    assert!((100_000..200_000).contains(&blocks), "{blocks}");
 }
 
 fn usage_of_a_gone_copy(world: World) {
