@@ -153,7 +153,7 @@ impl Records for SlotRecords {
     }
 
     async fn drop_target(&self, target: &TargetPath) -> Result<(), RecordsError> {
-        if self.target(target).is_none() {
+        if !self.shared.targets.may_have(target) {
             return Ok(());
         }
         let target = target.clone();

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::slots::{Layout, Read, SlotFile};
 
 /// Records by their keys.
@@ -24,6 +25,9 @@ pub struct Table<K, V> {
 struct State<K, V> {
     records: BTreeMap<K, (usize, V)>,
     free: BTreeSet<usize>,
+    /// Slots whose first write failed: the file may have the record all the same. Only a write or a clearing for the
+    /// same key settles them; used for another, an older record could come back at the next start.
+    unsettled: BTreeMap<K, usize>,
     /// Slots that the file has, or would have.
     slots: usize,
 }
@@ -37,7 +41,12 @@ impl<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned> Table<K, V> {
             tracing::warn!(file = layout.name, damaged, "records that cannot be read are taken for none");
         }
         let slots = records.len() + free.len();
-        let mut state = State { records: BTreeMap::new(), free: free.into_iter().collect(), slots };
+        let mut state = State {
+            records: BTreeMap::new(),
+            free: free.into_iter().collect(),
+            unsettled: BTreeMap::new(),
+            slots,
+        };
         for (slot, record) in records {
             if let Some((older, _)) = state.records.insert(key(&record), (slot, record)) {
                 state.free.insert(older);
@@ -68,23 +77,21 @@ impl<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned> Table<K, V> {
 
     /// Writes the record, in the place of an earlier one. On an error the earlier one still counts.
     pub fn put(&self, key: K, record: V) -> Outcome<()> {
-        let (slot, is_new) = {
-            let mut state = self.state();
-            match state.records.get(&key) {
-                Some((slot, _)) => (*slot, false),
-                None => (state.take_slot(), true),
-            }
-        };
+        let slot = self.state().slot_for(&key);
         let written = self.file.write(slot, &record);
         let mut state = self.state();
         match written {
             Ok(()) => {
+                state.unsettled.remove(&key);
                 state.records.insert(key, (slot, record));
                 Ok(())
             }
             Err(failure) => {
-                if is_new {
+                let is_new = !state.records.contains_key(&key) && !state.unsettled.contains_key(&key);
+                if is_new && is_surely_unwritten(failure) {
                     state.free.insert(slot);
+                } else if is_new {
+                    state.unsettled.insert(key, slot);
                 }
                 Err(failure)
             }
@@ -93,12 +100,18 @@ impl<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned> Table<K, V> {
 
     /// Forgets the record. On an error it still counts.
     pub fn remove(&self, key: &K) -> Outcome<()> {
-        let Some(slot) = self.state().records.get(key).map(|(slot, _)| *slot) else { return Ok(()) };
+        let Some(slot) = self.state().taken_by(key) else { return Ok(()) };
         self.file.clear(slot)?;
         let mut state = self.state();
         state.records.remove(key);
+        state.unsettled.remove(key);
         state.free.insert(slot);
         Ok(())
+    }
+
+    /// Whether the file has, or may have, a record of this key.
+    pub fn may_have(&self, key: &K) -> bool {
+        self.state().taken_by(key).is_some()
     }
 
     pub fn sync(&self) -> Outcome<()> {
@@ -106,7 +119,21 @@ impl<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned> Table<K, V> {
     }
 }
 
-impl<K, V> State<K, V> {
+/// Too large a record is not begun; one that ran out of space is not whole, and so is no record.
+fn is_surely_unwritten(failure: Failure) -> bool {
+    matches!(failure.errno, Errno::MSGSIZE | Errno::NOSPC | Errno::DQUOT)
+}
+
+impl<K: Ord, V> State<K, V> {
+    /// The slot that is the key's already.
+    fn taken_by(&self, key: &K) -> Option<usize> {
+        self.records.get(key).map(|(slot, _)| *slot).or_else(|| self.unsettled.get(key).copied())
+    }
+
+    fn slot_for(&mut self, key: &K) -> usize {
+        self.taken_by(key).unwrap_or_else(|| self.take_slot())
+    }
+
     /// A free slot, or one more at the end of the file.
     fn take_slot(&mut self) -> usize {
         self.free.pop_first().unwrap_or_else(|| {
@@ -171,5 +198,35 @@ mod tests {
         assert_eq!(all(&table), [record(1, "old")]);
         assert_eq!(all(&open(&directory)), [record(1, "old")]);
         assert_eq!(table.get(&2), None);
+    }
+
+    #[test]
+    fn c40_a_slot_whose_write_failed_is_used_for_no_other_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let table = open(&directory);
+        // As if a write had reached the file and failed all the same.
+        table.file.write(0, &record(1, "old")).unwrap();
+        table.state().free.remove(&0);
+        table.state().unsettled.insert(1, 0);
+        table.put(2, record(2, "x")).unwrap();
+        assert!(table.may_have(&1) && !table.may_have(&3));
+        table.put(1, record(1, "new")).unwrap();
+        assert_eq!(all(&open(&directory)), [record(1, "new"), record(2, "x")]);
+        table.file.write(2, &record(3, "old")).unwrap();
+        table.state().unsettled.insert(3, 2);
+        table.remove(&3).unwrap();
+        assert_eq!(all(&open(&directory)), [record(1, "new"), record(2, "x")]);
+    }
+
+    #[test]
+    fn a_slot_that_was_surely_not_written_is_free_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let table = open(&directory);
+        for key in 0..9 {
+            assert!(table.put(key, record(key, &"x".repeat(64))).is_err());
+            assert!(!table.may_have(&key));
+        }
+        table.put(1, record(1, "x")).unwrap();
+        assert_eq!(std::fs::metadata(directory.path().join("table")).unwrap().len(), 128);
     }
 }
