@@ -306,15 +306,16 @@ async fn c22_a_refused_watch_is_asked_for_again_within_the_gap() {
 
 #[tokio::test]
 async fn c22_a_server_that_asks_to_wait_longer_than_the_gap_ends_the_chain() {
-    let settings = Settings { chain_gap_max: Duration::from_secs(1), ..short_settings() };
-    let (api, harness, watching, first) = watched_with(settings, &["a"]).await;
-    let waits = Reply::json(429, &status(429, "TooManyRequests")).with_header("retry-after", "30");
-    api.then([Expected::call(&watch_from(20), waits)]);
+    let settings = Settings { chain_gap_max: Duration::from_millis(400), ..short_settings() };
+    let (api, harness, _watching, first) = watched_with(settings, &["a"]).await;
+    let waits = Reply::json(429, &status(429, "TooManyRequests")).with_header("retry-after", "1");
+    let (expected, _push) = streamed_list(40, &["a"]);
+    api.then([Expected::call(&watch_from(20), waits), expected]);
     drop(first);
     harness.until("throttled", |_| harness.count("watch", "throttled") == 1).await;
     assert!(!harness.live());
-    // The next list is due in thirty seconds and never comes here.
-    drop(watching);
+    reached(&harness, 40).await;
+    assert_eq!(harness.count("watch", "timeout"), 0, "no watch was asked for once the gap was too long");
     api.verify();
 }
 

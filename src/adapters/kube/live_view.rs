@@ -216,3 +216,51 @@ impl State {
         self.health.highest = self.health.highest.max(Some(Revision(revision)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::time::{Monotonic, Wall};
+
+    struct StoppedClock;
+
+    impl Clock for StoppedClock {
+        fn monotonic(&self) -> Monotonic {
+            Monotonic(Duration::ZERO)
+        }
+
+        fn wall(&self) -> Wall {
+            Wall { unix_ms: 0 }
+        }
+    }
+
+    #[test]
+    fn c22_what_was_asked_before_the_view_was_started_over_is_dropped() {
+        let view = Arc::new(LiveView::new(Arc::new(StoppedClock), Arc::new(Signal::default())));
+        let handle = Handle::parse("a").expect("a handle");
+        let listing = || Listing {
+            revision: 20,
+            volumes: BTreeMap::from([("u".to_owned(), handle.clone())]),
+            item_count: 1,
+        };
+        let old = view.writer();
+        old.begin(listing());
+        old.stream_stands();
+        assert!(view.health().live && view.names(&handle));
+        view.start_over();
+        old.begin(listing());
+        old.stream_stands();
+        old.heard_of(500);
+        assert_eq!(old.bookmark(30), Ok(()));
+        assert_eq!(view.health(), WatchHealth::default());
+        assert!(!view.names(&handle));
+        let new = view.writer();
+        new.begin(listing());
+        new.stream_stands();
+        assert!(view.health().live && view.names(&handle));
+        assert_eq!(view.health().highest, Some(Revision(20)));
+    }
+}
