@@ -16,15 +16,22 @@ pub enum Entered {
     UserNamespace,
 }
 
+/// Whether everything must run, and fail where it cannot (in CI).
+pub fn everything_is_required() -> bool {
+    std::env::var_os("PER_NODE_REQUIRE_ROOT").is_some_and(|value| value == "1")
+}
+
 /// Enters a private mount namespace; ends the process where that cannot be and root was required, or where not even
 /// a user namespace is allowed.
 pub fn enter() -> Entered {
-    let required = std::env::var_os("PER_NODE_REQUIRE_ROOT").is_some_and(|value| value == "1");
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let entered = if uid.is_root() && unshare(CloneFlags::CLONE_NEWNS).is_ok() {
         Entered::Root
     } else {
-        assert!(!required, "PER_NODE_REQUIRE_ROOT=1, and this is not root or may not unshare");
+        assert!(
+            !everything_is_required(),
+            "PER_NODE_REQUIRE_ROOT=1, and this is not root or may not unshare"
+        );
         unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).expect("a user and mount namespace");
         std::fs::write("/proc/self/setgroups", "deny").unwrap();
         std::fs::write("/proc/self/uid_map", format!("0 {} 1", uid.as_raw())).unwrap();

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use super::events::{Changes, MountEvents};
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::places::{self, Cover, Place, StoreRoots};
 use super::polled::PolledTable;
 use super::store::StoreDirs;
@@ -45,11 +45,12 @@ struct Known {
 impl Index {
     /// With mount events where `watch` allows and the kernel has them.
     pub fn new(watch: bool) -> Index {
-        Index {
-            events: watch.then(|| MountEvents::watch().ok()).flatten(),
-            known: None,
-            polled: PolledTable::default(),
-        }
+        let events = watch.then(MountEvents::watch).and_then(|watching| {
+            let told =
+                |failure: &Failure| tracing::info!(%failure.errno, "no mount events: the table is polled");
+            watching.inspect_err(told).ok()
+        });
+        Index { events, known: None, polled: PolledTable::default() }
     }
 
     /// Whether the index lives on mount events.
