@@ -22,6 +22,7 @@ pub fn cases() -> Vec<Case> {
         on_both("c17_a_target_without_a_mount_is_left_as_it_is", bare_targets),
         on_both("c17_a_busy_target_stays_and_says_so", busy),
         on_both("c17_a_peer_sees_the_mount_go", peer_sees_it_go),
+        on_both("c17_a_target_that_is_busy_in_a_peer_stays_and_says_so", busy_in_a_peer),
         on_both("c11_one_bind_shown_twice_is_one_mount_and_goes_whole", two_lines),
         on_both("c17_a_target_directory_is_removed_with_one_rmdir", removing_targets),
     ]
@@ -119,6 +120,19 @@ fn peer_sees_it_go(world: World) {
     let peer = Peer::start();
     let target = world.publish("h", "t", &MountOptions::default());
     assert_eq!(lines_at(&peer.mountinfo(), target.as_path()).len(), 1);
+    world.detach(&target).unwrap();
+    assert_eq!(lines_at(&peer.mountinfo(), target.as_path()), []);
+}
+
+fn busy_in_a_peer(world: World) {
+    let peer = Peer::start();
+    let target = world.publish("h", "t", &MountOptions::default());
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let inside = rustix::fs::open(peer.path(target.as_path()), flags, Mode::empty()).unwrap();
+    let error = world.detach(&target).unwrap_err();
+    assert!(matches!(error, MountsError::Busy(_)), "{error:?}");
+    assert_eq!(own_lines_at(target.as_path()).len(), 1);
+    drop(inside);
     world.detach(&target).unwrap();
     assert_eq!(lines_at(&peer.mountinfo(), target.as_path()), []);
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use per_node::adapters::linux::confine::confine;
 use per_node::adapters::linux::leftovers;
 use per_node::adapters::linux::mounts::Abilities;
 use per_node::adapters::linux::self_check::{self, SelfCheckError};
@@ -10,7 +11,7 @@ use per_node::adapters::linux::store::StoreDirs;
 use per_node::domain::mount_options::MountOptions;
 use per_node::domain::trash::TrashId;
 use per_node::domain::volume_request::Gid;
-use per_node::ports::copies::{Copies, CopiesError};
+use per_node::ports::copies::{Copies, CopiesError, Deletion};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 
 use crate::Case;
@@ -27,6 +28,7 @@ pub fn cases() -> Vec<Case> {
         here("c23_copies_on_a_mount_of_their_own_cannot_be_discarded", copies_apart),
         here("c23_an_immutable_copy_stays_and_says_so", immutable).needs_root(),
         here("c40_what_a_killed_attach_left_is_cleared", cleared_leftovers),
+        Case::new("c44_the_rights_that_are_kept_are_enough", confined).needs_root(),
         here("c44_the_kubelets_directory_must_be_shared", shared_kubelet_dir),
         here("c44_a_store_on_a_file_system_of_its_own_is_told_from_a_directory", store_mount),
     ]
@@ -158,6 +160,34 @@ fn cleared_leftovers(world: World) {
     assert_eq!(names, ["t5"]);
     assert_eq!(std::fs::read(world.path("store/copies/other/data")).unwrap(), b"kept");
     assert_eq!(own_lines_at(&world.path("kubelet/t")).len(), 1);
+}
+
+/// In a thread of its own: what it gives up, it alone gives up, with the threads that it starts.
+fn confined() {
+    let watches = World::new(Abilities::found()).mounts.is_watching();
+    let ended = std::thread::spawn(move || {
+        confine().unwrap();
+        assert!(std::fs::File::open("/dev/mem").is_err(), "CAP_SYS_RAWIO is gone");
+        for abilities in [Abilities::found(), Abilities::OLDEST] {
+            let world = World::new(abilities);
+            assert_eq!(world.mounts.is_watching(), watches && abilities.mount_events);
+            let target =
+                world.publish("h", "t", &MountOptions { read_only: Some(true), ..Default::default() });
+            world.wait(world.copies.set_group(&handle("h"), Gid(4711))).unwrap();
+            let closed = world.path("store/copies/h/closed");
+            std::fs::create_dir_all(closed.join("inner")).unwrap();
+            std::fs::write(closed.join("inner/file"), "x").unwrap();
+            for path in [closed.join("inner/file"), closed.join("inner"), closed.clone()] {
+                std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
+                std::os::unix::fs::chown(&path, Some(1000), Some(1000)).unwrap();
+            }
+            assert_eq!(world.wait(world.copies.usage(&handle("h"))).unwrap().used_inodes, 4);
+            world.detach(&target).unwrap();
+            world.wait(world.copies.discard(&handle("h"), TrashId(1))).unwrap();
+            assert_eq!(world.wait(world.copies.delete(TrashId(1))), Ok(Deletion::Done));
+        }
+    });
+    ended.join().expect("every call was allowed");
 }
 
 fn shared_kubelet_dir(world: World) {
