@@ -10,6 +10,6 @@ driver_ready() {
 
 install_driver() {
   kubectl apply -k "$here/overlay" > /dev/null
-  wait_for 90 "the driver to be registered on every node" driver_ready
-  kubectl -n per-node rollout status daemonset/per-node daemonset/per-node-second --timeout 60s > /dev/null
+  wait_for 180 "the driver to be registered on every node" driver_ready
+  kubectl -n per-node rollout status daemonset/per-node daemonset/per-node-second --timeout 180s > /dev/null
 }

@@ -47,7 +47,7 @@ fn c41_without_an_api_server_the_plugin_serves_and_removes_nothing() {
         // Longer than two sweeps; the kubelet starts the killed plugin again without an API server.
         stays_true("nothing is removed", 20, || node.read(&kept, "file").is_some());
         cluster().call(&["start_apiserver"]);
-        cluster().call(&["wait_for", "60", "the API server", "api_ready"]);
+        cluster().call(&["wait_for", "180", "the API server", "api_ready"]);
 
         plugin::wait_ready(node);
         let after = node.plugin().expect("the plugin");
