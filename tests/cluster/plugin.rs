@@ -24,6 +24,17 @@ pub fn kill(node: &Node) -> bool {
     std::process::Command::new(run).args(kill).output().expect("run").status.success()
 }
 
+/// Kills the plugin and waits until another container of it runs and is registered, ready or not.
+pub fn restart(node: &Node) {
+    let before = container_id(node);
+    wait_until("the plugin to be killed", || kill(node));
+    wait_until("another container of the plugin", || {
+        let now = container_id(node);
+        now.is_some() && now != before
+    });
+    wait_ready_or_running(node);
+}
+
 /// Waits until the plugin on a node is ready and known to the kubelet.
 pub fn wait_ready(node: &Node) {
     wait_until(&format!("the plugin on {}", node.name), || {

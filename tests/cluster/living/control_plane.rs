@@ -1,10 +1,21 @@
 //! The control plane goes away, forgets, and is another one (C22, C41).
 
+use serde_json::{Value, json};
+
+use crate::api::api;
 use crate::case::{Case, run};
 use crate::cluster::cluster;
 use crate::plugin;
 use crate::wait::{stays_true, wait_until};
 use crate::writer::Writer;
+
+/// Enough writes after the backup that those of a starting control plane do not make up for them.
+const REVISIONS_LOST: usize = 3_000;
+
+/// An object that only takes a revision.
+fn filler(number: usize) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("filler-{number}")}})
+}
 
 /// A volume with a copy on the first node that no pod holds. Gives back its handle.
 fn unheld_copy(case: &Case, suffix: &str) -> String {
@@ -70,8 +81,12 @@ fn c22_after_an_older_etcd_is_restored_nothing_goes_until_a_person_confirms() {
         cluster().call(&["save_etcd"]);
         // Made after the backup, so the restored cluster has never heard of it.
         let forgotten = unheld_copy(case, "forgotten");
+        let revisions: Vec<_> = (0..REVISIONS_LOST).map(filler).collect();
+        api().create_all(&format!("/api/v1/namespaces/{}/configmaps", case.name), &revisions);
         cluster().call(&["restore_etcd"]);
-        plugin::wait_ready_or_running(node);
+        // A watch that an API server resumes from a revision it no longer has shows nothing new; a plugin that starts again
+        // lists, and sees that the revisions have gone back.
+        plugin::restart(node);
         assert!(cluster().kubectl(&["get", "pv"]).contains("blocks-1"), "the older state is not there");
         assert!(!cluster().kubectl(&["get", "pv"]).contains(&forgotten), "the newer state is still there");
         stays_true("nothing is removed", 20, || node.read(&forgotten, "file").as_deref() == Some("kept\n"));
