@@ -334,6 +334,14 @@ fn look_failed(error: &MountsError) -> PublishError {
 }
 
 fn copy_failed(error: CopiesError) -> StepError {
+    step_failed(error, |why| FailedStep::MakeCopy { why })
+}
+
+fn group_failed(error: CopiesError) -> StepError {
+    step_failed(error, |why| FailedStep::SetGroup { why })
+}
+
+fn step_failed(error: CopiesError, step: impl FnOnce(String) -> FailedStep) -> StepError {
     match error {
         CopiesError::Unknown(failure) => StepError::Unknown(failure.to_string()),
         CopiesError::NoSpace(_)
@@ -342,14 +350,7 @@ fn copy_failed(error: CopiesError) -> StepError {
         | CopiesError::MountPoint(_)
         | CopiesError::Denied(_)
         | CopiesError::OtherMount(_)
-        | CopiesError::Io(_) => StepError::Failed(FailedStep::MakeCopy { why: error.to_string() }),
-    }
-}
-
-fn group_failed(error: CopiesError) -> StepError {
-    match copy_failed(error) {
-        StepError::Failed(FailedStep::MakeCopy { why }) => StepError::Failed(FailedStep::SetGroup { why }),
-        other => other,
+        | CopiesError::Io(_) => StepError::Failed(step(error.to_string())),
     }
 }
 

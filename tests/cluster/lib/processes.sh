@@ -73,7 +73,8 @@ in_node() {
 stop_process() {
   local name=$1 signal=${2:-TERM} pid
   if pid=$(recorded_pid "$name"); then
-    kill "-$signal" "$pid" 2> /dev/null || true
+    # It may have ended by itself since its id was read; whether it is gone is what the loop looks at.
+    kill "-$signal" "$pid" 2> /dev/null || :
     for tick in $(seq 200); do
       recorded_pid "$name" > /dev/null || break
       [ "$tick" = 100 ] && kill -KILL "$pid" 2> /dev/null
