@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::handle::Handle;
 
 /// A resource version of PersistentVolumes. Within one history of etcd a later state has a higher one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Revision(pub u64);
 

@@ -3,11 +3,57 @@
 use super::proof::{Marker, Revision};
 use super::tally::{SweepOutcome, WaitingFor};
 
+/// The most PersistentVolumes, of any driver, that a proof lists. Where there are more it waits for the watch instead
+/// (C27): a thousand nodes that each list a hundred thousand volumes would be an outage.
+pub const PROOF_LIST_VOLUMES_MAX: usize = 500;
+
+/// How many bookmarks may stay below the revision that the watch has to pass. Then the head is read once more, which
+/// moves the API server on that answers; then the volumes are listed after all.
+pub const BOOKMARKS_BELOW_MAX: u64 = 2;
+
+/// How far the watch is on its way to the revision that a proof asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchFacts {
+    pub live: bool,
+    /// The revision up to which the view is complete.
+    pub reached: Option<Revision>,
+    /// What it has to pass: a consistent read that was begun after the candidates' epochs.
+    pub wanted: Revision,
+    /// Bookmarks that came since the head was last read, all of them below `wanted`.
+    pub bookmarks_below: u64,
+    /// The head was read a second time.
+    pub head_was_repeated: bool,
+}
+
+/// What to do about a proof that waits for the watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchVerdict {
+    /// The view is complete up to the revision: it is the proof.
+    Passed,
+    Wait,
+    /// Idle streams are moved on by consistent reads.
+    ReadHeadAgain,
+    /// The watch does not get there.
+    ListInstead,
+}
+
+/// Whether the watch has proved what a list would have (C22 (b), C27).
+pub fn judge_watch(facts: WatchFacts) -> WatchVerdict {
+    if facts.live && facts.reached.is_some_and(|reached| reached >= facts.wanted) {
+        return WatchVerdict::Passed;
+    }
+    // A stream that is down brings no bookmark: it comes back, or a new list begins another chain.
+    if !facts.live || facts.bookmarks_below < BOOKMARKS_BELOW_MAX {
+        return WatchVerdict::Wait;
+    }
+    if facts.head_was_repeated { WatchVerdict::ListInstead } else { WatchVerdict::ReadHeadAgain }
+}
+
 /// What a finished proof says of one handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProofFacts {
-    /// A complete, consistent list, begun after the handle's epoch, names it.
-    pub named_by_list: bool,
+    /// A complete view, at a revision that was fixed after the handle's epoch, names it.
+    pub named: bool,
     /// The watch itself saw the deletion.
     pub deletion_seen: bool,
     /// A proof of an earlier tick found it unnamed too, in the same epoch.
@@ -25,7 +71,7 @@ pub struct LockedFacts {
 
 /// Whether a proof allows a removal: `None` allows it.
 pub fn judge_proof(facts: ProofFacts) -> Option<SweepOutcome> {
-    if facts.named_by_list {
+    if facts.named {
         return Some(SweepOutcome::Named);
     }
     if facts.deletion_seen || facts.unnamed_at_earlier_tick {
@@ -48,9 +94,9 @@ pub fn judge_locked(facts: LockedFacts) -> Option<SweepOutcome> {
     facts.in_use.then_some(SweepOutcome::InUse)
 }
 
-/// Whether a list may prove anything: its revision is not below the highest seen before it was begun (C22 (c)).
-pub fn judge_revision(list: Revision, highest_before: Option<Revision>) -> Option<WaitingFor> {
-    highest_before.is_some_and(|highest| list < highest).then_some(WaitingFor::Revision)
+/// Whether an answer may prove anything: its revision is not below the highest seen before it was asked for (C22 (c)).
+pub fn judge_revision(answer: Revision, highest_before: Option<Revision>) -> Option<WaitingFor> {
+    highest_before.is_some_and(|highest| answer < highest).then_some(WaitingFor::Revision)
 }
 
 /// What the store's marker says (C22 (e)).
@@ -91,13 +137,49 @@ mod tests {
 
     #[test]
     fn c22_what_vanished_unseen_waits_for_a_second_tick() {
-        let unnamed =
-            ProofFacts { named_by_list: false, deletion_seen: false, unnamed_at_earlier_tick: false };
+        let unnamed = ProofFacts { named: false, deletion_seen: false, unnamed_at_earlier_tick: false };
         assert_eq!(judge_proof(unnamed), Some(SweepOutcome::SecondTick));
         assert_eq!(judge_proof(ProofFacts { deletion_seen: true, ..unnamed }), None);
         assert_eq!(judge_proof(ProofFacts { unnamed_at_earlier_tick: true, ..unnamed }), None);
-        let named = ProofFacts { named_by_list: true, deletion_seen: true, unnamed_at_earlier_tick: true };
+        let named = ProofFacts { named: true, deletion_seen: true, unnamed_at_earlier_tick: true };
         assert_eq!(judge_proof(named), Some(SweepOutcome::Named));
+    }
+
+    #[test]
+    fn c22_only_a_live_watch_that_has_passed_the_revision_is_a_proof() {
+        let wanted = Revision(20);
+        let waiting = WatchFacts {
+            live: true,
+            reached: Some(Revision(19)),
+            wanted,
+            bookmarks_below: 0,
+            head_was_repeated: false,
+        };
+        assert_eq!(judge_watch(waiting), WatchVerdict::Wait);
+        assert_eq!(judge_watch(WatchFacts { reached: None, ..waiting }), WatchVerdict::Wait);
+        let passed = WatchFacts { reached: Some(wanted), ..waiting };
+        assert_eq!(judge_watch(passed), WatchVerdict::Passed);
+        assert_eq!(judge_watch(WatchFacts { live: false, ..passed }), WatchVerdict::Wait);
+    }
+
+    #[test]
+    fn c27_bookmarks_that_stay_below_ask_again_and_then_list() {
+        let waiting = WatchFacts {
+            live: true,
+            reached: Some(Revision(19)),
+            wanted: Revision(20),
+            bookmarks_below: BOOKMARKS_BELOW_MAX - 1,
+            head_was_repeated: false,
+        };
+        assert_eq!(judge_watch(waiting), WatchVerdict::Wait);
+        let stuck = WatchFacts { bookmarks_below: BOOKMARKS_BELOW_MAX, ..waiting };
+        assert_eq!(judge_watch(stuck), WatchVerdict::ReadHeadAgain);
+        let repeated = WatchFacts { head_was_repeated: true, ..stuck };
+        assert_eq!(judge_watch(repeated), WatchVerdict::ListInstead);
+        assert_eq!(judge_watch(WatchFacts { bookmarks_below: 0, ..repeated }), WatchVerdict::Wait);
+        // Where no stream stands a list would not help: nothing is removed without a live watch.
+        assert_eq!(judge_watch(WatchFacts { live: false, ..repeated }), WatchVerdict::Wait);
+        assert_eq!(judge_watch(WatchFacts { reached: Some(Revision(20)), ..repeated }), WatchVerdict::Passed);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The cluster: which handles its PersistentVolumes name, by a live watch and by a fresh, complete list.
+//! The cluster: which handles its PersistentVolumes name, by a live watch and by a fresh, complete list, and how far its
+//! history is.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -68,6 +69,13 @@ pub struct WatchHealth {
     pub highest: Option<Revision>,
     /// When a list was last complete or the stream last brought something.
     pub last_sync: Option<Monotonic>,
+    /// The revision up to which the view is complete: its list, or what the unbroken chain of streams after that list has
+    /// delivered (C22 (b)).
+    pub reached: Option<Revision>,
+    /// How many bookmarks the streams have brought since the process started.
+    pub bookmarks: u64,
+    /// How many PersistentVolumes, of any driver, the view's list had: what another one would cost (C27).
+    pub volumes: usize,
 }
 
 /// PersistentVolumes of this driver, and the identity of the cluster.
@@ -85,6 +93,10 @@ pub trait Cluster: Send + Sync {
     /// Forgets the view and begins it from a new list: at once neither synced nor live, and without a highest
     /// revision (a person has confirmed that the API server's history began anew).
     fn start_over(&self);
+
+    /// A consistent read, begun after this call: the revision that the cluster's history has reached (C22 (a)). It costs the
+    /// server one object, whatever the number of volumes.
+    async fn head(&self) -> Result<Revision, ClusterError>;
 
     /// A full consistent list, begun after this call (C22 (b)). Any doubt about its completeness is an error.
     async fn list(&self) -> Result<NamedHandles, ClusterError>;

@@ -11,6 +11,7 @@ use per_node::adapters::kube::events::KubeEvents;
 use per_node::adapters::memory::{MemoryCopies, MemoryMounts, MemoryRecords, Node, SteppedClock};
 use per_node::domain::pod::PodInfo;
 use per_node::domain::signal::Signal;
+use per_node::domain::sweep::PROOF_LIST_VOLUMES_MAX;
 use per_node::domain::tally::{SweepOutcome, Tally, WaitingFor};
 use per_node::domain::target::KubeletDir;
 use per_node::domain::time::Wall;
@@ -191,6 +192,33 @@ async fn c22_c41_without_a_complete_answer_the_copy_stays() {
     assert!(told.len() >= 4, "a counter says why: {told:?}");
     rig.pass().await;
     assert!(!rig.has("a"));
+}
+
+#[tokio::test]
+async fn c27_in_a_large_cluster_the_watch_is_the_proof_and_nothing_is_listed() {
+    let server = ApiServer::start().await;
+    server.store(|store| {
+        store.create_volume("pv-a", DRIVER, "a");
+        for number in 0..PROOF_LIST_VOLUMES_MAX {
+            store.create_volume(&format!("other-{number}"), "other.example", &format!("o-{number}"));
+        }
+    });
+    let mut rig = Rig::start(&server).await;
+    assert!(rig.publish("a", "pod-1").await);
+    rig.unpublish("a", "pod-1").await;
+    server.store(|store| store.delete_volume("pv-a"));
+    rig.unnamed("a").await;
+    // The head moves on, and no event of the watch says so.
+    server.store(|store| store.advance(5));
+    rig.pass().await;
+    assert!(rig.has("a"), "the watch has not passed the head");
+    // Any event of a later revision is as good as a bookmark.
+    let later =
+        server.store(|store| store.create_volume("later", "other.example", "l").expect("new").revision);
+    rig.harness.until("told", |cluster| cluster.view().reached() >= later).await;
+    rig.pass().await;
+    assert!(!rig.has("a") && rig.swept(SweepOutcome::Removed) == 1);
+    assert_eq!((rig.harness.count("proof_list", "ok"), rig.harness.count("watch_list", "ok")), (0, 1));
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use per_node::ports::clock::Clock;
 use per_node::ports::cluster::Cluster;
 use serde_json::{Value, json};
 
-use crate::mock_api::{MockApi, PATIENCE};
+use crate::mock_api::{Expected, MockApi, PATIENCE, Reply};
 
 pub const DRIVER: &str = "per-node.liken.sh";
 pub const NODE: &str = "node-1";
@@ -25,11 +25,19 @@ pub const TOKEN: &str = "SECRET-TOKEN";
 pub const STREAMED: &str = "GET /api/v1/persistentvolumes?watch=true&sendInitialEvents=true&allowWatchBookmarks=true\
     &resourceVersionMatch=NotOlderThan&resourceVersion=&timeoutSeconds=N";
 
+pub const HEAD: &str = "GET /api/v1/persistentvolumes?limit=1";
+
 /// The request line of a watch that goes on from a revision.
 pub fn watch_from(revision: u64) -> String {
     format!(
         "GET /api/v1/persistentvolumes?watch=true&allowWatchBookmarks=true&resourceVersion={revision}&timeoutSeconds=N"
     )
+}
+
+/// The read of the head, and what a server at this revision answers.
+pub fn head_at(revision: u64) -> Expected {
+    let answer = page(revision, Some("more"), &[volume_of("other.example", "z", "uid-z", 3)]);
+    Expected::call(HEAD, Reply::json(200, &answer))
 }
 
 /// A clock that goes on by a millisecond each time somebody looks.
@@ -52,6 +60,7 @@ pub fn short_settings() -> Settings {
         backoff_first: Duration::from_millis(2),
         backoff_max: Duration::from_millis(10),
         reopen_pause: Duration::from_millis(1),
+        head_jitter: Duration::ZERO,
         proof_jitter: Duration::ZERO,
         proof_jitter_per_volume: Duration::ZERO,
         ..Settings::default()

@@ -312,3 +312,33 @@ async fn c22_the_cluster_is_known_by_the_uid_of_kube_system() {
     assert_eq!(harness.cluster.cluster_uid().await, Err(forbidden));
     api.verify();
 }
+
+#[tokio::test]
+async fn c22_the_head_is_the_revision_of_a_list_of_one() {
+    let api = MockApi::expecting([head_at(427)]).await;
+    let harness = Harness::of(&api).await;
+    assert_eq!(harness.cluster.head().await, Ok(Revision(427)));
+    assert_eq!(harness.highest(), Some(427), "the revision counts as seen (C22 (c))");
+    assert_eq!(harness.count("head", "ok"), 1);
+    api.verify();
+}
+
+#[tokio::test]
+async fn c22_a_head_that_cannot_be_read_is_an_error_of_its_class() {
+    let answers = [
+        (Reply::json(403, &status(403, "Forbidden")), "forbidden"),
+        (Reply::json(410, &status(410, "Expired")), "gone"),
+        (Reply::json(500, &status(500, "InternalError")), "server"),
+        (Reply::json(200, &json!({ "metadata": {}, "items": [] })), "undecodable"),
+        (Reply::json(200, &json!({ "metadata": { "resourceVersion": "" }, "items": [] })), "undecodable"),
+        (Reply::text(200, "no json"), "undecodable"),
+    ];
+    for (reply, class) in answers {
+        let api = MockApi::expecting([Expected::call(HEAD, reply)]).await;
+        let harness = Harness::of(&api).await;
+        let error = harness.cluster.head().await.expect_err(class);
+        assert_eq!(error.word(), class);
+        assert_eq!((harness.count("head", class), harness.highest()), (1, None));
+        api.verify();
+    }
+}

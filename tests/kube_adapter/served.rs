@@ -167,7 +167,7 @@ async fn c48_a_multitude_of_other_drivers_volumes_leaves_nothing_behind() {
         let harness = served(&server).await;
         let _watching = harness.watch();
         live(&harness).await;
-        assert_eq!(harness.cluster.view().item_count(), 2_001);
+        assert_eq!(harness.cluster.watch_health().volumes, 2_001);
         assert_eq!(harness.cluster.view().kept_count(), 1);
         assert_eq!(harness.cluster.list().await.expect("whole").handles.len(), 1);
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use per_node::adapters::kube::settings::Settings;
+use per_node::domain::proof::Revision;
 use per_node::ports::cluster::Cluster;
 use serde_json::json;
 
@@ -142,7 +143,8 @@ async fn c22_a_stream_that_ends_goes_on_from_the_last_revision() {
     reached(&harness, 30).await;
     let (second, reply) = Reply::pushed();
     let (third, third_reply) = Reply::pushed();
-    api.then([Expected::call(&watch_from(30), reply), Expected::call(&watch_from(31), third_reply)]);
+    api.then([Expected::call(&watch_from(30), reply), head_at(30)]);
+    api.then([Expected::call(&watch_from(31), third_reply), head_at(35)]);
     drop(first);
     second.line(&deleted("a", 31));
     reached(&harness, 31).await;
@@ -153,6 +155,7 @@ async fn c22_a_stream_that_ends_goes_on_from_the_last_revision() {
     assert!(harness.live());
     assert_eq!((harness.count("watch", "ok"), harness.count("watch", "closed")), (1, 1));
     assert_eq!(harness.count("watch_list", "ok"), 1, "no second list was needed");
+    assert_eq!(harness.count("head", "ok"), 2);
     api.verify();
 }
 
@@ -170,13 +173,68 @@ async fn c22_a_watch_that_is_broken_is_not_live() {
 }
 
 #[tokio::test]
+async fn c22_a_stream_of_a_history_that_was_put_back_is_none_of_the_chain() {
+    let (api, harness, _watching, first) = watched(&["a"]).await;
+    first.line(&bookmark(30));
+    reached(&harness, 30).await;
+    // The server takes the revision, and would be silent until its new history has passed it.
+    let (_silent, reply) = Reply::pushed();
+    let (expected, list) = streamed_list(27, &["a", "b"]);
+    api.then([Expected::call(&watch_from(30), reply), head_at(26), expected]);
+    drop(first);
+    reached(&harness, 27).await;
+    assert!(harness.names("b"), "what was made in the new history is seen");
+    assert_eq!(harness.highest(), Some(30), "which the sweep compares with what it reads (C22 (c))");
+    assert_eq!((harness.count("watch", "went_back"), harness.count("watch_list", "ok")), (1, 2));
+    drop(list);
+    api.verify();
+}
+
+#[tokio::test]
+async fn c22_a_stream_whose_head_cannot_be_read_does_not_stand() {
+    let (api, harness, _watching, first) = watched(&["a"]).await;
+    let (_unlinked, reply) = Reply::pushed();
+    let (linked, second_reply) = Reply::pushed();
+    api.then([Expected::call(&watch_from(20), reply), Expected::call(HEAD, Reply::text(503, "busy"))]);
+    api.then([Expected::call(&watch_from(20), second_reply), head_at(20)]);
+    drop(first);
+    linked.line(&bookmark(25));
+    reached(&harness, 25).await;
+    assert_eq!((harness.count("head", "server"), harness.count("head", "ok")), (1, 1));
+    assert_eq!(harness.count("watch_list", "ok"), 1);
+    api.verify();
+}
+
+#[tokio::test]
+async fn c22_the_view_tells_how_far_it_is_complete_and_what_a_list_would_cost() {
+    let (api, harness, _watching, push) = watched(&["a", "b"]).await;
+    let health = harness.cluster.watch_health();
+    assert_eq!((health.reached, health.bookmarks, health.volumes), (Some(Revision(20)), 0, 2));
+    push.line(&bookmark(20));
+    push.line(&deleted("a", 24));
+    push.line(&bookmark(31));
+    reached(&harness, 31).await;
+    let health = harness.cluster.watch_health();
+    assert_eq!((health.reached, health.bookmarks), (Some(Revision(31)), 2));
+    // A head that was read is not what the watch has delivered.
+    api.then([head_at(40)]);
+    assert_eq!(harness.cluster.head().await, Ok(Revision(40)));
+    let health = harness.cluster.watch_health();
+    assert_eq!((health.reached, health.highest), (Some(Revision(31)), Some(Revision(40))));
+    harness.cluster.start_over();
+    assert_eq!(harness.cluster.watch_health().reached, None);
+    drop(_watching);
+    api.verify();
+}
+
+#[tokio::test]
 async fn c22_half_a_line_at_the_end_of_a_watch_is_no_event() {
     let (api, harness, _watching, first) = watched(&["a"]).await;
     let (second, reply) = Reply::pushed();
-    api.then([Expected::call(&watch_from(20), reply)]);
+    api.then([Expected::call(&watch_from(20), reply), head_at(21)]);
     first.text(&deleted("a", 21).to_string());
     first.break_off();
-    api.all_called().await;
+    harness.until("live again", |_| harness.count("head", "ok") == 1 && harness.live()).await;
     assert!(harness.names("a"), "the event had not come whole");
     second.line(&deleted("a", 21));
     reached(&harness, 21).await;
@@ -291,7 +349,7 @@ async fn c22_a_refused_watch_is_asked_for_again_within_the_gap() {
         api.then([Expected::call(&watch_from(20), refusal)]);
         classes.push(class);
     }
-    api.then([Expected::call(&watch_from(20), reply)]);
+    api.then([Expected::call(&watch_from(20), reply), head_at(20)]);
     drop(first);
     again.line(&bookmark(25));
     reached(&harness, 25).await;
@@ -356,6 +414,7 @@ async fn c22_where_lists_are_paged_the_watch_goes_on_from_the_lists_own_revision
             Reply::json(200, &page(40, None, &[volume("b", 6)])),
         ),
         Expected::call(&watch_from(40), reply),
+        head_at(40),
     ])
     .await;
     let harness = Harness::of(&api).await;

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use per_node::domain::handle::Handle;
 use per_node::domain::holds::TargetState;
 use per_node::domain::mount_table::{Place, TargetView};
+use per_node::domain::proof::{ClusterUid, Revision};
 use per_node::domain::refusal::{FailedStep, PublishError, Refusal};
 use per_node::ports::cluster::Cluster;
 
 use crate::kubelet::{Call, Pod};
-use crate::ledger::SeenList;
-use crate::plugin::{KUBELET_DIR, SWEEP_EVERY};
+use crate::ledger::Ledger;
+use crate::plugin::{DRIVER_NAME, KUBELET_DIR, SWEEP_EVERY};
 use crate::simulation::Simulation;
 
 /// What was broken, in one sentence.
@@ -29,6 +31,7 @@ pub fn check(simulation: &mut Simulation) -> Result<(), Violation> {
     c12_the_target_of_a_published_volume_stays(simulation)?;
     c15_a_running_pod_sees_its_copy(simulation)?;
     c23_no_mount_shows_what_was_removed(simulation)?;
+    note_what_is_unnamed(simulation);
     removed_copies_were_unnamed_at_a_proof(simulation)?;
     c32_event_counts_only_grow(simulation)?;
     note_what_is_shown(simulation);
@@ -230,30 +233,101 @@ fn removed_copies_were_unnamed_at_a_proof(simulation: &mut Simulation) -> Result
         let Some(plugin) = &simulation.plugin else {
             return violated(format!("{handle} was removed while no process ran"));
         };
-        let last_shown = ledger.shown.get(&handle).copied().unwrap_or_default();
-        let proofs: Vec<&SeenList> = ledger
-            .lists
-            .iter()
-            .filter(|list| list.process == plugin.number && list.begun > last_shown)
-            .filter(|list| !list.handles.contains(&handle))
-            .collect();
-        let marker = simulation.node.marker_on_disk();
+        let marker = simulation.node.marker_on_disk().map(|marker| marker.cluster_uid);
         // One step may confirm and then remove, or remove and then go on to a later pass.
         let kept = simulation.node.revision_on_disk().min(simulation.kept_before);
-        let Some(last) = proofs.iter().rev().find(|list| {
-            Some(list.revision) >= kept
-                && Some(list.revision) >= list.highest_before
-                && marker.as_ref().is_some_and(|marker| marker.cluster_uid == list.cluster_uid)
-        }) else {
-            return violated(format!("{handle} was removed without a proof"));
-        };
-        let was_seen = ledger.deletion_seen.get(&handle).is_some_and(|&step| step + 1 >= last.begun);
-        let two_ticks = proofs.iter().any(|first| last.at.saturating_sub(first.at) >= SWEEP_EVERY);
-        if !was_seen && !two_ticks {
-            return violated(format!("{handle} vanished unseen and was removed at its first tick"));
+        let rules = Rules { process: plugin.number, shown: ledger.shown.get(&handle).copied(), kept, marker };
+        let (lists, heads) = (rules.lists(&ledger, &handle), rules.heads(&ledger, &handle));
+        let is_listed = check_times(&ledger, &handle, &lists);
+        if is_listed.is_err() && simulation.options.large_cluster {
+            check_times(&ledger, &handle, &heads)?;
+            ledger.seen.removed_by_watch += 1;
+        } else {
+            is_listed?;
         }
     }
     Ok(())
+}
+
+/// When something that may prove an absence was asked for and answered.
+struct Times {
+    begun: u64,
+    at: Duration,
+    /// Whether it may be what the removal was done on.
+    is_sound: bool,
+}
+
+/// What must be true of an answer of the API server for a removal now.
+struct Rules {
+    process: u32,
+    shown: Option<u64>,
+    kept: Option<Revision>,
+    marker: Option<ClusterUid>,
+}
+
+impl Rules {
+    /// Complete lists that do not name the handle.
+    fn lists(&self, ledger: &Ledger, handle: &Handle) -> Vec<Times> {
+        let lists = ledger.lists.iter().filter(|list| {
+            list.process == self.process
+                && list.begun > self.shown.unwrap_or_default()
+                && !list.handles.contains(handle)
+        });
+        let times = lists.map(|list| Times {
+            begun: list.begun,
+            at: list.at,
+            is_sound: Some(list.revision) >= self.kept.max(list.highest_before)
+                && self.fits(&list.cluster_uid),
+        });
+        times.collect()
+    }
+
+    /// Heads after which there was an instant at which nobody named the handle.
+    fn heads(&self, ledger: &Ledger, handle: &Handle) -> Vec<Times> {
+        let heads = ledger.heads.iter().filter(|head| {
+            head.process == self.process
+                && head.begun > self.shown.unwrap_or_default()
+                && ledger.unnamed.get(&(head.cluster_uid.0.clone(), handle.clone())) >= Some(&head.begun)
+        });
+        let times = heads.map(|head| Times {
+            begun: head.begun,
+            at: head.at,
+            is_sound: Some(head.revision) >= head.highest_before && self.fits(&head.cluster_uid),
+        });
+        times.collect()
+    }
+
+    fn fits(&self, cluster_uid: &ClusterUid) -> bool {
+        self.marker.as_ref() == Some(cluster_uid)
+    }
+}
+
+/// One proof where the watch saw the deletion, two a tick apart where it did not.
+fn check_times(ledger: &Ledger, handle: &Handle, proofs: &[Times]) -> Result<(), Violation> {
+    let Some(last) = proofs.iter().rev().find(|proof| proof.is_sound) else {
+        return violated(format!("{handle} was removed without a proof"));
+    };
+    let was_seen = ledger.deletion_seen.get(handle).is_some_and(|&step| step + 1 >= last.begun);
+    let two_ticks = proofs.iter().any(|first| last.at.saturating_sub(first.at) >= SWEEP_EVERY);
+    if !was_seen && !two_ticks {
+        return violated(format!("{handle} vanished unseen and was removed at its first tick"));
+    }
+    Ok(())
+}
+
+/// Who is named in truth, in the cluster that answers.
+fn note_what_is_unnamed(simulation: &Simulation) {
+    let cluster_uid = simulation.api.cluster_uid().0;
+    let named = simulation.api.handles(DRIVER_NAME);
+    let mut ledger = simulation.ledger.lock().unwrap();
+    let step = ledger.step;
+    for name in simulation.copies.keys() {
+        if let Ok(handle) = Handle::parse(name)
+            && !named.contains(&handle)
+        {
+            ledger.unnamed.insert((cluster_uid.clone(), handle), step);
+        }
+    }
 }
 
 /// The count of an event never goes back, and never says more than happened.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use per_node::adapters::memory::{ApiServer, ClusterView};
+use per_node::adapters::memory::{ApiServer, ClusterView, Node};
 use per_node::domain::handle::Handle;
 use per_node::domain::proof::{ClusterUid, Revision};
 use per_node::domain::refusal::Reason;
@@ -27,6 +27,20 @@ pub struct SeenList {
     pub handles: BTreeSet<Handle>,
 }
 
+/// A consistent read of the head that a process got.
+#[derive(Debug, Clone)]
+pub struct SeenHead {
+    pub process: u32,
+    /// The step in which it was asked for.
+    pub begun: u64,
+    /// Uptime at its answer.
+    pub at: Duration,
+    pub revision: Revision,
+    /// The highest revision that the watch had seen or the store kept before.
+    pub highest_before: Option<Revision>,
+    pub cluster_uid: ClusterUid,
+}
+
 /// What makes refusals one kind of event: pod UID, reason, message.
 pub type RefusalKey = (String, Reason, String);
 
@@ -36,6 +50,10 @@ pub struct Ledger {
     pub step: u64,
     pub uptime: Duration,
     pub lists: Vec<SeenList>,
+    pub heads: Vec<SeenHead>,
+    /// The last step after which no volume of a cluster, by its UID, named the handle: the truth, whatever anybody was
+    /// answered.
+    pub unnamed: BTreeMap<(String, Handle), u64>,
     /// The last step after which a mount showed the handle.
     pub shown: BTreeMap<Handle, u64>,
     /// The last step after which the watch said that it saw the handle's deletion.
@@ -60,6 +78,7 @@ pub struct Seen {
     pub unknown: u32,
     pub unpublished: u32,
     pub removed: u32,
+    pub removed_by_watch: u32,
     pub crashes: u32,
     pub reboots: u32,
     pub restores: u32,
@@ -80,6 +99,7 @@ impl Seen {
             (&mut self.unknown, other.unknown),
             (&mut self.unpublished, other.unpublished),
             (&mut self.removed, other.removed),
+            (&mut self.removed_by_watch, other.removed_by_watch),
             (&mut self.crashes, other.crashes),
             (&mut self.reboots, other.reboots),
             (&mut self.restores, other.restores),
@@ -100,6 +120,7 @@ impl Seen {
             ("unknown", self.unknown),
             ("unpublished", self.unpublished),
             ("removed", self.removed),
+            ("removed by a proof of the watch", self.removed_by_watch),
             ("crashes", self.crashes),
             ("reboots", self.reboots),
             ("restores", self.restores),
@@ -111,10 +132,11 @@ impl Seen {
     }
 }
 
-/// The cluster as one process asks it; complete lists go into the ledger.
+/// The cluster as one process asks it; heads and complete lists go into the ledger.
 pub struct WatchedCluster {
     pub view: Arc<ClusterView>,
     pub api: ApiServer,
+    pub node: Node,
     pub ledger: SharedLedger,
     pub process: u32,
 }
@@ -135,6 +157,16 @@ impl Cluster for WatchedCluster {
 
     fn start_over(&self) {
         self.view.start_over();
+    }
+
+    async fn head(&self) -> Result<Revision, ClusterError> {
+        let begun = self.ledger.lock().unwrap().step;
+        let highest_before = self.view.watch_health().highest.max(self.node.revision_on_disk());
+        let revision = self.view.head().await?;
+        let mut ledger = self.ledger.lock().unwrap();
+        let (process, at, cluster_uid) = (self.process, ledger.uptime, self.api.cluster_uid());
+        ledger.heads.push(SeenHead { process, begun, at, revision, highest_before, cluster_uid });
+        Ok(revision)
     }
 
     async fn list(&self) -> Result<NamedHandles, ClusterError> {

@@ -21,6 +21,8 @@ pub struct Options {
     pub reboots: bool,
     pub restores: bool,
     pub other_clusters: bool,
+    /// So many volumes that a proof waits for the watch.
+    pub large_cluster: bool,
     pub full_disks: bool,
     pub stuck_files: bool,
     pub busy_targets: bool,
@@ -73,6 +75,7 @@ impl Options {
             handles: 1 + chance.below(3),
             pods_max: 2 + chance.below(5),
             pauses_max: chance.below(3),
+            large_cluster: chance.in_thousand(400),
         }
     }
 }

@@ -30,13 +30,16 @@ impl Simulation {
     }
 
     pub fn step_the_watch(&mut self) {
-        let (at_most, is_bookmark) = (1 + self.chance.below(3), self.chance.in_thousand(200));
+        let (at_most, is_bookmark) = (1 + self.chance.below(3), self.chance.in_thousand(300));
+        let is_repeated = self.chance.in_thousand(400);
         let Some(plugin) = &self.plugin else { return };
         let health = plugin.view.watch_health();
         if !health.synced {
             plugin.view.relist();
         } else if !health.live {
             plugin.view.reopen();
+        } else if is_bookmark && is_repeated {
+            plugin.view.repeat_bookmark();
         } else if is_bookmark {
             plugin.view.bookmark();
         } else {
@@ -63,6 +66,10 @@ impl Simulation {
             Some(backup) if self.chance.in_thousand(400) => {
                 self.note(|| "etcd is put back to its backup".to_owned());
                 self.api.restore(&backup);
+                // The API servers are stopped for it, for longer than a chain of streams may be interrupted.
+                if let Some(plugin) = &self.plugin {
+                    plugin.view.break_chain();
+                }
                 self.ledger.lock().unwrap().seen.restores += 1;
             }
             Some(_) | None => self.backup = Some(self.api.backup()),

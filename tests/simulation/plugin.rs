@@ -76,6 +76,7 @@ impl Plugin {
         let cluster: Arc<dyn Cluster> = Arc::new(WatchedCluster {
             view: view.clone(),
             api: api.clone(),
+            node: node.clone(),
             ledger: ledger.clone(),
             process: number,
         });

@@ -54,6 +54,9 @@ pub fn run(seed: u64, trace: Option<Trace>) -> Result<Seen, Violation> {
     Simulation::new(seed, trace).run()
 }
 
+/// More than a proof lists.
+const LARGE_CLUSTER_VOLUMES: usize = 100_000;
+
 impl Simulation {
     fn new(seed: u64, trace: Option<Trace>) -> Simulation {
         let mut chance = Chance::new(seed);
@@ -61,6 +64,9 @@ impl Simulation {
         let clock = SteppedClock::at(BEGIN);
         let (node, api) = (Node::default(), ApiServer::new(&clock));
         faults::begin(&node, &api, &options, chance.next());
+        if options.large_cluster {
+            api.set_other_volumes(LARGE_CLUSTER_VOLUMES);
+        }
         Simulation {
             options,
             chance,

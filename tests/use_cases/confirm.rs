@@ -88,7 +88,7 @@ fn c22_where_nothing_waits_nothing_is_confirmed() {
 #[test]
 fn c22_without_a_complete_answer_nothing_is_confirmed() {
     let mut world = without_marker();
-    for call in [ClusterCall::List, ClusterCall::ClusterUid] {
+    for call in [ClusterCall::Head, ClusterCall::ClusterUid] {
         world.api.cluster_gate().script(call, Fault::Before(ClusterError::TimedOut));
         assert!(matches!(run(world.sweeper.confirm()), Err(ConfirmError::Cluster(_))));
         assert_eq!(world.sweeper.waiting(), Some(WaitingFor::MarkerMissing));

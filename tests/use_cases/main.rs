@@ -15,6 +15,7 @@ mod reconcile;
 mod statistics;
 mod sweep;
 mod sweep_proof;
+mod sweep_watch;
 mod trash;
 mod unpublish;
 mod world;

@@ -36,7 +36,7 @@ fn c22_every_error_of_a_list_keeps_the_copy_and_is_counted() {
         ClusterError::Undecodable { why: "odd".to_owned() },
     ];
     for error in errors {
-        for call in [ClusterCall::List, ClusterCall::ClusterUid] {
+        for call in [ClusterCall::Head, ClusterCall::List, ClusterCall::ClusterUid] {
             let mut world = orphaned();
             let word = error.word();
             world.api.cluster_gate().script(call, Fault::Before(error.clone()));
@@ -213,6 +213,27 @@ fn c22_a_revision_below_the_highest_seen_waits_for_a_person() {
     assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::Revision));
     assert_eq!(world.swept(SweepOutcome::WaitsForPerson), 1);
     assert_eq!(delay, SWEEP_EVERY);
+}
+
+#[test]
+fn c22_an_etcd_that_was_put_back_is_noticed_at_the_next_tick_also_where_nothing_is_to_be_removed() {
+    let mut world = World::new();
+    world.sweep();
+    world.create_volume("data");
+    let web = world.running("web-0", "data");
+    let backup = world.api.backup();
+    world.api.touch();
+    world.view.bookmark();
+    world.api.restore(&backup);
+    world.sweep();
+    assert_eq!(world.driver.tally().waiting(), None);
+    world.tick();
+    assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::Revision));
+    world.unpublish(&web).unwrap();
+    world.delete_volume("data");
+    world.tick();
+    world.tick();
+    assert!(world.has_copy("data"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::FileIdentity;
-use crate::domain::proof::ClusterUid;
+use crate::domain::proof::{ClusterUid, Revision};
 use crate::domain::time::{Monotonic, Wall};
 use crate::domain::trash::TrashId;
 use crate::domain::volume_request::Gid;
@@ -78,6 +78,9 @@ impl Cluster for Watched {
     }
     fn start_over(&self) {
         unreachable!("a page began the watch anew")
+    }
+    async fn head(&self) -> Result<Revision, ClusterError> {
+        unreachable!("a page asked the API server")
     }
     async fn list(&self) -> Result<NamedHandles, ClusterError> {
         unreachable!("a page asked the API server")

@@ -140,8 +140,8 @@ async fn c45_metrics_have_the_numbers_under_names_with_their_units() {
     *port.watched.0.lock().expect("lock") = WatchHealth {
         synced: true,
         live: true,
-        highest: None,
         last_sync: Some(Monotonic(Duration::from_secs(88))),
+        ..WatchHealth::default()
     };
     let metrics = port.metrics().await;
     for (name, value) in [

@@ -13,6 +13,8 @@ pub enum Call {
     WatchList,
     /// One stream of the watch, or a try to open it.
     Watch,
+    /// The read of one object that fixes a revision.
+    Head,
     /// The full list that proves an absence.
     ProofList,
     /// The read of the namespace that identifies the cluster.
@@ -30,6 +32,7 @@ impl Call {
         match self {
             Self::WatchList => "watch_list",
             Self::Watch => "watch",
+            Self::Head => "head",
             Self::ProofList => "proof_list",
             Self::Namespace => "namespace",
             Self::EventCreate => "event_create",

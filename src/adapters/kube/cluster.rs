@@ -1,7 +1,7 @@
 //! The `Cluster` port on a real API server.
 //!
-//! Answers from memory come from the live view that a [`Watcher`](super::watcher::Watcher) keeps; a list is asked of the
-//! server each time, after a wait that keeps the nodes of a cluster from asking all at once.
+//! Answers from memory come from the live view that a [`Watcher`](super::watcher::Watcher) keeps; the head and a list are
+//! asked of the server each time, after a wait that keeps the nodes of a cluster from asking all at once.
 
 use std::sync::Arc;
 
@@ -27,6 +27,9 @@ use super::watcher::Watcher;
 
 /// The namespace whose UID stands for the cluster (C22 (e)).
 const CLUSTER_NAMESPACE: &str = "/api/v1/namespaces/kube-system";
+
+/// What a refused list lacks, for a person.
+const LISTING: &str = "to list and watch persistentvolumes";
 
 /// PersistentVolumes of this driver in a real cluster.
 pub struct KubeCluster {
@@ -64,10 +67,10 @@ impl KubeCluster {
         &self.view
     }
 
-    /// Waits for this node's turn: longer where the list is longer, as it then costs the server more.
+    /// Waits for this node's turn to list: longer where the list is longer, as it then costs the server more.
     async fn wait_for_turn(&self) {
         let settings = self.transport.settings();
-        let volumes = u32::try_from(self.view.item_count()).unwrap_or(u32::MAX);
+        let volumes = u32::try_from(self.view.health().volumes).unwrap_or(u32::MAX);
         let spread =
             settings.proof_jitter_per_volume.saturating_mul(volumes).saturating_add(settings.proof_jitter);
         sleep(jitter(spread.min(settings.proof_jitter_max))).await;
@@ -109,13 +112,23 @@ impl Cluster for KubeCluster {
         self.view.start_over();
     }
 
+    async fn head(&self) -> Result<Revision, ClusterError> {
+        sleep(jitter(self.transport.settings().head_jitter)).await;
+        let writer = self.view.writer();
+        let read = self.lister.head().await;
+        Call::Head.count(&self.tally, read.as_ref().err());
+        let head = read.map_err(|error| cluster_error(error, LISTING))?;
+        writer.heard_of(head);
+        Ok(Revision(head))
+    }
+
     async fn list(&self) -> Result<NamedHandles, ClusterError> {
         self.wait_for_turn().await;
         let writer = self.view.writer();
         let listed = self.lister.full_list().await;
         Call::ProofList.count(&self.tally, listed.as_ref().err());
-        let listing = listed.map_err(|error| cluster_error(error, "to list and watch persistentvolumes"))?;
-        writer.heard_of(listing.revision);
+        let listing = listed.map_err(|error| cluster_error(error, LISTING))?;
+        writer.listed_beside(&listing);
         let handles = listing.volumes.into_values().collect();
         Ok(NamedHandles { revision: Revision(listing.revision), handles })
     }

@@ -85,6 +85,15 @@ impl Lister {
         Ok(Begun { listing, watch: None })
     }
 
+    /// The revision that the server's history has reached, by a consistent read of one object that begins now.
+    ///
+    /// # Errors
+    /// Any: then nothing is known.
+    pub async fn head(&self) -> Result<u64, ApiError> {
+        let body = self.transport.get(&format!("{VOLUMES}?limit=1"), PAGE_BYTES_MAX).await?;
+        Ok(read_page(&body, &self.driver_name)?.revision)
+    }
+
     /// The watch that goes on from `revision`.
     ///
     /// # Errors

@@ -37,10 +37,6 @@ struct State {
     life: u64,
     naming: NamingView,
     health: WatchHealth,
-    /// The revision that the present chain has reached.
-    reached: u64,
-    /// How many PersistentVolumes of any driver the last list had.
-    item_count: usize,
     /// A list was read whose watch has not stood yet.
     fresh: bool,
 }
@@ -70,12 +66,6 @@ impl LiveView {
         self.lock().naming.deletion_was_seen(handle)
     }
 
-    /// How many PersistentVolumes of any driver the last list had: what a list costs.
-    #[must_use]
-    pub fn item_count(&self) -> usize {
-        self.lock().item_count
-    }
-
     /// How many volumes are kept in memory (C48).
     #[must_use]
     pub fn kept_count(&self) -> usize {
@@ -85,7 +75,7 @@ impl LiveView {
     /// The revision from which the watch goes on.
     #[must_use]
     pub fn reached(&self) -> u64 {
-        self.lock().reached
+        self.lock().reached()
     }
 
     /// Forgets everything. Whoever waits in [`started_over`](Self::started_over) is to list anew.
@@ -118,13 +108,21 @@ impl Writer {
         self.write(|state| state.hear(revision));
     }
 
+    /// A full list was read beside the watch: it says what the next one would cost.
+    pub(super) fn listed_beside(&self, listing: &Listing) {
+        self.write(|state| {
+            state.health.volumes = listing.item_count;
+            state.hear(listing.revision);
+        });
+    }
+
     /// A full list was read: a new chain begins, its watch does not stand yet.
     pub(super) fn begin(&self, listing: Listing) {
         let now = self.view.clock.monotonic();
         self.write(|state| {
             state.naming.relist(listing.volumes);
-            state.reached = listing.revision;
-            state.item_count = listing.item_count;
+            state.health.reached = Some(Revision(listing.revision));
+            state.health.volumes = listing.item_count;
             state.health.synced = true;
             state.health.last_sync = Some(now);
             state.hear(listing.revision);
@@ -182,7 +180,7 @@ impl Writer {
     /// # Errors
     /// `WentBack`.
     pub(super) fn bookmark(&self, revision: u64) -> Result<(), ApiError> {
-        self.advance(revision, |_| {})
+        self.advance(revision, |state| state.health.bookmarks += 1)
     }
 
     /// Takes a revision that the watch delivered, and the change that came with it. The same revision again is fine
@@ -191,11 +189,11 @@ impl Writer {
         let now = self.view.clock.monotonic();
         let mut outcome = Ok(());
         self.write(|state| {
-            if revision < state.reached {
-                outcome = Err(ApiError::WentBack { from: state.reached, to: revision });
+            if revision < state.reached() {
+                outcome = Err(ApiError::WentBack { from: state.reached(), to: revision });
                 return;
             }
-            state.reached = revision;
+            state.health.reached = Some(Revision(revision));
             state.health.last_sync = Some(now);
             state.hear(revision);
             change(state);
@@ -212,6 +210,11 @@ impl Writer {
 }
 
 impl State {
+    /// The revision that the present chain has reached.
+    fn reached(&self) -> u64 {
+        self.health.reached.unwrap_or_default().0
+    }
+
     fn hear(&mut self, revision: u64) {
         self.health.highest = self.health.highest.max(Some(Revision(revision)));
     }

@@ -146,9 +146,9 @@ impl Watcher {
                 return Err(why);
             }
             sleep(pause).await;
-            let opened = self.lister.watch_from(self.view.reached(), self.watch_seconds());
             let late = |_| ApiError::Timeout { waiting_for: "the next watch of the chain" };
-            why = match timeout_at(deadline, opened).await.map_err(late).and_then(|opened| opened) {
+            let opened = timeout_at(deadline, self.linked()).await.map_err(late);
+            why = match opened.and_then(|opened| opened) {
                 Ok(lines) => return Ok(lines),
                 Err(error) => error,
             };
@@ -157,6 +157,20 @@ impl Watcher {
                 return Err(why);
             }
             pause = backoff.pause_after(&why, &self.settings);
+        }
+    }
+
+    /// A stream that goes on where the last one ended, in the same history. A server takes a revision that its etcd has
+    /// not reached yet and is silent until it is passed: an etcd put back meanwhile is told by its head alone. It is read
+    /// once the stream stands, so that no moment is left unwatched.
+    async fn linked(&self) -> Result<Lines, ApiError> {
+        let reached = self.view.reached();
+        let lines = self.lister.watch_from(reached, self.watch_seconds()).await?;
+        let head = self.lister.head().await;
+        Call::Head.count(&self.tally, head.as_ref().err());
+        match head? {
+            head if head < reached => Err(ApiError::WentBack { from: reached, to: head }),
+            _ => Ok(lines),
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) struct State {
     pub compacted: Revision,
     /// Lists answer this revision instead of the newest, as an API server that is behind would.
     pub lists_at: Option<Revision>,
+    /// Volumes of other drivers that are only a number here.
+    other_volumes: usize,
     views: Vec<Weak<ClusterView>>,
     pub events: EventStore,
 }
@@ -74,6 +76,7 @@ impl ApiServer {
             last_uid: 0,
             compacted: Revision(0),
             lists_at: None,
+            other_volumes: 0,
             views: Vec::new(),
             events: EventStore::new(EVENT_TTL),
         };
@@ -195,6 +198,11 @@ impl ApiServer {
         self.state().lists_at = revision;
     }
 
+    /// So many volumes of other drivers are there as well, from the next list on.
+    pub fn set_other_volumes(&self, count: usize) {
+        self.state().other_volumes = count;
+    }
+
     /// The UID of `kube-system` now.
     pub fn cluster_uid(&self) -> ClusterUid {
         self.state().cluster_uid.clone()
@@ -237,6 +245,11 @@ impl State {
     pub fn changes_after(&self, revision: Revision, at_most: usize) -> Vec<Change> {
         let after = self.etcd.history.iter().filter(|change| change.revision > revision);
         after.take(at_most).cloned().collect()
+    }
+
+    /// How many volumes of any driver there were at a revision.
+    pub fn volume_count(&self, at: Revision) -> usize {
+        self.all_at(at).len() + self.other_volumes
     }
 
     /// Volumes of one driver at a revision, by UID.

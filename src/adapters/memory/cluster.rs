@@ -17,6 +17,7 @@ use crate::ports::cluster::{Cluster, ClusterError, NamedHandles, WatchHealth};
 /// The calls of the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClusterCall {
+    Head,
     List,
     ClusterUid,
 }
@@ -35,9 +36,9 @@ pub struct ClusterView {
 pub(super) struct ViewState {
     names: NamingView,
     health: WatchHealth,
-    /// The stream has delivered everything up to here.
-    cursor: u64,
     follows: bool,
+    /// The gap between two streams was too long to go on from the last one.
+    chain_is_broken: bool,
 }
 
 impl ClusterView {
@@ -68,11 +69,14 @@ impl ClusterView {
         self.relist_locked(&server, &mut state);
     }
 
-    /// Opens the lost stream where it ended, or lists anew where its history is gone (410) or none was open.
+    /// Opens the lost stream where it ended, or lists anew where that cannot be: its history is gone (410) or was put
+    /// back, the gap was too long, or none was open.
     pub fn reopen(&self) {
         let server = self.api.state();
         let mut state = locked(&self.state);
-        if state.health.synced && Revision(state.cursor) >= server.compacted {
+        let goes_on = !state.chain_is_broken
+            && state.health.reached.is_some_and(|at| at >= server.compacted && at <= server.head());
+        if goes_on {
             state.health.live = true;
         } else {
             self.relist_locked(&server, &mut state);
@@ -84,6 +88,12 @@ impl ClusterView {
         let mut state = locked(&self.state);
         state.health.live = false;
         state.follows = false;
+    }
+
+    /// The stream is lost for longer than a chain of streams may be interrupted.
+    pub fn break_chain(&self) {
+        self.drop_watch();
+        locked(&self.state).chain_is_broken = true;
     }
 
     /// The stream brings up to this many changes; answers how many it brought.
@@ -103,10 +113,19 @@ impl ClusterView {
     pub fn bookmark(&self) {
         let server = self.api.state();
         let mut state = locked(&self.state);
-        let is_current = server.changes_after(Revision(state.cursor), 1).is_empty();
+        let is_current = server.changes_after(state.reached(), 1).is_empty();
         if state.health.live && is_current {
             let head = server.head();
+            state.health.bookmarks += 1;
             self.advance(&mut state, head);
+        }
+    }
+
+    /// The stream brings a bookmark with the revision it has reached already, as idle ones do.
+    pub fn repeat_bookmark(&self) {
+        let mut state = locked(&self.state);
+        if state.health.live {
+            state.health.bookmarks += 1;
         }
     }
 
@@ -134,7 +153,7 @@ impl ClusterView {
         if !state.health.live {
             return (0, false);
         }
-        let changes = server.changes_after(Revision(state.cursor), at_most);
+        let changes = server.changes_after(state.reached(), at_most);
         let mut freed = false;
         for change in &changes {
             match &change.volume {
@@ -154,14 +173,23 @@ impl ClusterView {
         state.names.relist(server.volumes_at(&self.driver, head));
         state.health.synced = true;
         state.health.live = true;
-        state.cursor = head.0;
+        state.health.reached = None;
+        state.health.volumes = server.volume_count(head);
+        state.chain_is_broken = false;
         self.advance(state, head);
     }
 
     fn advance(&self, state: &mut ViewState, revision: Revision) {
-        state.cursor = state.cursor.max(revision.0);
+        state.health.reached = state.health.reached.max(Some(revision));
         state.health.highest = state.health.highest.max(Some(revision));
         state.health.last_sync = Some(self.api.clock().monotonic());
+    }
+
+    /// An answer beside the watch carried this revision, and a list how many volumes there are.
+    fn hear(&self, revision: Revision, volumes: Option<usize>) {
+        let health = &mut locked(&self.state).health;
+        health.highest = health.highest.max(Some(revision));
+        health.volumes = volumes.unwrap_or(health.volumes);
     }
 
     fn wake(&self) {
@@ -169,6 +197,13 @@ impl ClusterView {
         if let Some(wanted) = wanted {
             wanted.raise();
         }
+    }
+}
+
+impl ViewState {
+    /// The stream has delivered everything up to here.
+    fn reached(&self) -> Revision {
+        self.health.reached.unwrap_or_default()
     }
 }
 
@@ -195,11 +230,21 @@ impl Cluster for ClusterView {
         self.changed();
     }
 
+    async fn head(&self) -> Result<Revision, ClusterError> {
+        let act = || {
+            let head = self.api.state().head();
+            self.hear(head, None);
+            Ok(head)
+        };
+        self.api.cluster_gate().pass(ClusterCall::Head, act, |error| error).await
+    }
+
     async fn list(&self) -> Result<NamedHandles, ClusterError> {
         let act = || {
             let server = self.api.state();
             let revision = server.lists_at.unwrap_or(server.head());
             let handles = server.volumes_at(&self.driver, revision).into_values().collect();
+            self.hear(revision, Some(server.volume_count(revision)));
             Ok(NamedHandles { revision, handles })
         };
         self.api.cluster_gate().pass(ClusterCall::List, act, |error| error).await

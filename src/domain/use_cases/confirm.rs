@@ -23,15 +23,15 @@ pub enum ConfirmError {
 impl Sweeper {
     /// What waits, if anything does.
     pub fn waiting(&self) -> Option<WaitingFor> {
-        self.parts().0.tally.waiting()
+        self.driver.tally.waiting()
     }
 
     /// Confirms what waits; the next pass goes on from there with a proof of its own.
     pub async fn confirm(&mut self) -> Result<WaitingFor, ConfirmError> {
-        let (driver, cluster) = self.parts();
+        let (driver, cluster) = (&self.driver, &self.cluster);
         let waiting = driver.tally.waiting().ok_or(ConfirmError::NothingWaits)?;
         // Whichever it is, the history that counts from now on is the one that answers now.
-        let named = cluster.list().await.map_err(ConfirmError::Cluster)?;
+        let head = cluster.head().await.map_err(ConfirmError::Cluster)?;
         match waiting {
             WaitingFor::Revision => {}
             WaitingFor::MarkerMissing | WaitingFor::MarkerDiffers => {
@@ -41,10 +41,12 @@ impl Sweeper {
             }
         }
         cluster.start_over();
-        let put = driver.ports.records.put_revision(named.revision, true).await;
+        let put = driver.ports.records.put_revision(head, true).await;
         put.map_err(ConfirmError::Records)?;
         driver.tally.set_waiting(None);
         driver.sweep_wanted.raise();
+        // What was being proved was of the history that a person has given up.
+        self.search = None;
         Ok(waiting)
     }
 }

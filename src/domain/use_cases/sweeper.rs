@@ -9,30 +9,34 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::driver::Driver;
-use super::marker::MarkerError;
+use super::proof_search::{Proof, Search};
 use crate::domain::handle::Handle;
-use crate::domain::proof::{Epoch, Revision};
-use crate::domain::sweep::{LockedFacts, ProofFacts, judge_locked, judge_proof, judge_revision};
+use crate::domain::proof::Epoch;
+use crate::domain::sweep::{ProofFacts, judge_proof};
 use crate::domain::tally::{SweepOutcome, WaitingFor};
 use crate::domain::time::Monotonic;
-use crate::ports::cluster::{Cluster, ClusterError, NamedHandles};
-use crate::ports::copies::{CopiesError, Deletion, Listing};
+use crate::ports::cluster::{Cluster, ClusterError};
+use crate::ports::copies::Listing;
 
 /// The first wait after a pass without a proof, and the longest; a tick comes in any case.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 const RETRY_MAX: Duration = Duration::from_secs(120);
 
+/// How often a proof that waits for the watch is looked after. It costs a look at memory.
+const SEARCH_LOOK_EVERY: Duration = Duration::from_secs(5);
+
 /// The state of the sweep between its passes.
 pub struct Sweeper {
-    driver: Arc<Driver>,
-    cluster: Arc<dyn Cluster>,
+    pub(super) driver: Arc<Driver>,
+    pub(super) cluster: Arc<dyn Cluster>,
     /// When the next tick is due.
     next_tick: Monotonic,
-    /// When a pass that got no proof is tried again, and how many did in a row.
-    retry: Option<Monotonic>,
+    /// How many passes in a row got no proof.
     failures: u32,
-    /// How many ticks have ended with a proof.
-    tick: u64,
+    /// How many ticks have begun a proof, or needed none.
+    pub(super) tick: u64,
+    /// A proof that waits for the watch.
+    pub(super) search: Option<Search>,
     /// Handles that a tick's proof found unnamed though no deletion was seen: in which epoch, at which tick.
     unnamed: BTreeMap<Handle, (Epoch, u64)>,
     /// Strangers under `copies/` that the log has named.
@@ -40,19 +44,15 @@ pub struct Sweeper {
 }
 
 /// How a pass ended.
-enum Pass {
+pub(super) enum Pass {
     /// With a proof, or with nothing that needed one.
     Complete,
+    /// The proof waits for the watch.
+    Searching,
     /// The API server gave no complete answer: again soon.
     NoProof,
     /// A person must confirm: again at the next tick, or when confirmed.
     Waits,
-}
-
-/// A finished proof and what it was begun with.
-struct Proof {
-    named: NamedHandles,
-    epochs: BTreeMap<Handle, Epoch>,
 }
 
 impl Sweeper {
@@ -62,9 +62,9 @@ impl Sweeper {
             driver,
             cluster,
             next_tick: Monotonic::default(),
-            retry: None,
             failures: 0,
             tick: 0,
+            search: None,
             unnamed: BTreeMap::new(),
             strangers: BTreeSet::new(),
         }
@@ -72,32 +72,53 @@ impl Sweeper {
 
     /// One pass. Answers how long to wait for the next that comes by itself.
     pub async fn step(&mut self) -> Duration {
-        let now = self.driver.ports.clock.monotonic();
-        let is_tick = now >= self.next_tick;
-        if is_tick && let Err(error) = self.driver.reconcile().await {
+        if self.is_due()
+            && let Err(error) = self.driver.reconcile().await
+        {
             tracing::warn!(%error, "mounts cannot be read");
         }
-        let pass = self.pass(is_tick).await;
-        let now = self.driver.ports.clock.monotonic();
-        self.retry = None;
+        let pass = match self.search.take() {
+            None => self.pass_or_tick().await,
+            Some(search) => match self.go_on(search).await {
+                (Pass::Complete, others_wait) if others_wait || self.is_due() => self.pass_or_tick().await,
+                (pass, _) => pass,
+            },
+        };
         match pass {
-            Pass::Complete | Pass::Waits => {
-                self.failures = 0;
-                if is_tick {
-                    self.tick += 1;
-                    self.next_tick = now.after(self.driver.settings.sweep_every);
-                }
-            }
             Pass::NoProof => {
                 let backoff = RETRY_FIRST.saturating_mul(1 << self.failures.min(8)).min(RETRY_MAX);
                 self.failures = self.failures.saturating_add(1);
-                self.retry = Some(now.after(backoff));
+                return backoff;
             }
+            Pass::Complete | Pass::Waits | Pass::Searching => self.failures = 0,
         }
-        let next = self.retry.map_or(self.next_tick, |retry| retry.max(now));
-        next.since(now)
+        match &self.search {
+            Some(_) => SEARCH_LOOK_EVERY,
+            None => self.next_tick.since(self.driver.ports.clock.monotonic()),
+        }
     }
 
+    fn is_due(&self) -> bool {
+        self.driver.ports.clock.monotonic() >= self.next_tick
+    }
+
+    /// The next tick comes a whole period after what this one began has ended: two proofs a moment apart are one.
+    pub(super) fn put_off_next_tick(&mut self) {
+        self.next_tick = self.driver.ports.clock.monotonic().after(self.driver.settings.sweep_every);
+    }
+
+    async fn pass_or_tick(&mut self) -> Pass {
+        let is_tick = self.is_due();
+        let pass = self.pass(is_tick).await;
+        if is_tick && !matches!(pass, Pass::NoProof) {
+            self.tick += 1;
+            self.put_off_next_tick();
+        }
+        pass
+    }
+
+    /// Looks for candidates and, where there are any, begins a proof. A tick asks the API server in any case: so an
+    /// etcd that was put back is noticed before there is something to remove (C22 (c)).
     async fn pass(&mut self, is_tick: bool) -> Pass {
         let listing = match self.driver.ports.copies.list().await {
             Ok(listing) => listing,
@@ -111,41 +132,31 @@ impl Sweeper {
         if !self.cluster.watch_health().synced {
             return Pass::NoProof;
         }
-        let marker = match self.driver.check_marker(self.cluster.as_ref()).await {
-            Ok(verdict) => verdict,
-            Err(error) => return self.nobody_knows_whose(&error),
-        };
-        if marker.is_none() {
-            self.keep_revision().await;
-        }
-        let candidates: Vec<Handle> =
-            listing.handles.iter().filter(|handle| !self.cluster.is_named(handle)).cloned().collect();
-        self.unnamed.retain(|handle, (epoch, _)| {
-            candidates.contains(handle) && self.driver.epochs.of(handle) == *epoch
-        });
-        let candidates = match self.not_in_use(candidates).await {
-            Some(candidates) => candidates,
-            None => return Pass::NoProof,
-        };
-        if let Some(waiting) = marker {
-            return self.wait_for_person(waiting, candidates.len());
-        }
-        if candidates.is_empty() {
-            self.stop_waiting();
+        let Some(candidates) = self.candidates(&listing, is_tick).await else { return Pass::NoProof };
+        if candidates.is_empty() && !is_tick {
             return Pass::Complete;
         }
-        match self.seek_proof(&candidates).await {
-            Ok(proof) => {
-                self.judge_all(&candidates, &proof, is_tick).await;
-                Pass::Complete
-            }
-            Err(pass) => {
-                if matches!(pass, Pass::NoProof) {
-                    candidates.iter().for_each(|_| self.count(SweepOutcome::NoProof));
-                }
-                pass
-            }
-        }
+        self.begin_search(candidates, is_tick).await
+    }
+
+    /// Copies that the view does not name and no mount shows. What vanished unseen is judged at ticks alone (C22 (d)).
+    async fn candidates(&mut self, listing: &Listing, is_tick: bool) -> Option<Vec<Handle>> {
+        let (cluster, epochs) = (&self.cluster, &self.driver.epochs);
+        let unnamed: Vec<Handle> =
+            listing.handles.iter().filter(|handle| !cluster.is_named(handle)).cloned().collect();
+        self.unnamed.retain(|handle, (epoch, _)| unnamed.contains(handle) && epochs.of(handle) == *epoch);
+        let candidates =
+            unnamed.into_iter().filter(|handle| is_tick || cluster.deletion_was_seen(handle)).collect();
+        self.not_in_use(candidates).await
+    }
+
+    /// Whether a copy has become a candidate that a search begun earlier does not cover.
+    pub(super) fn is_not_covered(&self, listing: &Listing, epochs: &BTreeMap<Handle, Epoch>) -> bool {
+        listing.handles.iter().any(|handle| {
+            !self.cluster.is_named(handle)
+                && self.cluster.deletion_was_seen(handle)
+                && epochs.get(handle) != Some(&self.driver.epochs.of(handle))
+        })
     }
 
     /// Numbers for the operator, and the strangers, each named once (C25).
@@ -160,14 +171,6 @@ impl Sweeper {
             }
         }
         self.driver.epochs.retain(&listing.handles.iter().cloned().collect());
-    }
-
-    fn nobody_knows_whose(&self, error: &MarkerError) -> Pass {
-        match error {
-            MarkerError::Cluster(error) => self.no_answer(error),
-            MarkerError::Copies(_) | MarkerError::Records(_) => tracing::warn!(%error, "nothing is removed"),
-        }
-        Pass::NoProof
     }
 
     async fn not_in_use(&self, candidates: Vec<Handle>) -> Option<Vec<Handle>> {
@@ -189,46 +192,16 @@ impl Sweeper {
         Some(free)
     }
 
-    /// C22 (a) to (c): epochs first, then the highest revision known, then the list.
-    async fn seek_proof(&mut self, candidates: &[Handle]) -> Result<Proof, Pass> {
-        if !self.cluster.watch_health().live {
-            return Err(Pass::NoProof);
-        }
-        let epochs: BTreeMap<Handle, Epoch> =
-            candidates.iter().map(|handle| (handle.clone(), self.driver.epochs.of(handle))).collect();
-        let highest_before = self.highest();
-        let named = match self.cluster.list().await {
-            Ok(named) => named,
-            Err(error) => {
-                self.no_answer(&error);
-                return Err(Pass::NoProof);
-            }
-        };
-        if let Some(waiting) = judge_revision(named.revision, highest_before) {
-            return Err(self.wait_for_person(waiting, candidates.len()));
-        }
-        self.stop_waiting();
-        // What is removed on this proof must not be forgotten by a power failure before the revision is.
-        if self.driver.ports.records.revision().is_none_or(|kept| kept < named.revision) {
-            let put = self.driver.ports.records.put_revision(named.revision, true).await;
-            if let Err(error) = put {
-                tracing::warn!(%error, "the highest revision cannot be kept; nothing is removed");
-                return Err(Pass::NoProof);
-            }
-        }
-        Ok(Proof { named, epochs })
-    }
-
-    async fn judge_all(&mut self, candidates: &[Handle], proof: &Proof, is_tick: bool) {
+    /// Removes what the proof allows.
+    pub(super) async fn judge_all(&mut self, proof: &Proof) {
         let mut stuck = 0;
-        for handle in candidates {
-            let epoch = proof.epochs.get(handle).copied().unwrap_or_default();
-            let earlier = self.unnamed.get(handle).copied();
+        for (handle, &epoch) in &proof.epochs {
             let facts = ProofFacts {
-                named_by_list: proof.named.handles.contains(handle),
+                named: proof.named.contains(handle),
                 deletion_seen: self.cluster.deletion_was_seen(handle),
-                unnamed_at_earlier_tick: is_tick
-                    && earlier.is_some_and(|(known, tick)| known == epoch && tick < self.tick + 1),
+                unnamed_at_earlier_tick: proof.tick.is_some_and(|now| {
+                    self.unnamed.get(handle).is_some_and(|&(known, tick)| known == epoch && tick < now)
+                }),
             };
             let outcome = match judge_proof(facts) {
                 Some(outcome) => outcome,
@@ -236,148 +209,53 @@ impl Sweeper {
             };
             self.count(outcome);
             match outcome {
-                SweepOutcome::SecondTick if is_tick => {
-                    self.unnamed.insert(handle.clone(), (epoch, self.tick + 1));
+                SweepOutcome::SecondTick => {
+                    if let Some(tick) = proof.tick {
+                        self.unnamed.insert(handle.clone(), (epoch, tick));
+                    }
                 }
                 SweepOutcome::Named | SweepOutcome::Removed | SweepOutcome::Disturbed => {
                     self.unnamed.remove(handle);
                 }
                 SweepOutcome::Failed => stuck += 1,
-                SweepOutcome::SecondTick
-                | SweepOutcome::InUse
-                | SweepOutcome::NoProof
-                | SweepOutcome::WaitsForPerson => {}
+                SweepOutcome::InUse | SweepOutcome::NoProof | SweepOutcome::WaitsForPerson => {}
             }
         }
         self.driver.tally.stuck_removals.store(stuck, Ordering::Relaxed);
     }
 
-    /// C23, under the handle's lock.
-    async fn remove(&self, handle: &Handle, epoch: Epoch) -> SweepOutcome {
-        let ports = &self.driver.ports;
-        let guard = self.driver.locks.lock(handle.as_str()).await;
-        let table = match ports.mounts.table().await {
-            Ok(table) => table,
-            Err(error) => {
-                tracing::warn!(%handle, %error, "copy kept: nobody can tell who uses it");
-                return SweepOutcome::Failed;
-            }
-        };
-        let facts = LockedFacts {
-            epoch_is_the_same: self.driver.epochs.of(handle) == epoch,
-            watch_is_live: self.cluster.watch_health().live,
-            named_by_view: self.cluster.is_named(handle),
-            in_use: table.is_in_use(handle, &ports.records.trashed(handle)),
-        };
-        if let Some(outcome) = judge_locked(facts) {
-            return outcome;
-        }
-        let outcome = match self.discard(handle).await {
-            Ok(()) => SweepOutcome::Removed,
-            Err(CopiesError::NoSpace(failure)) => {
-                tracing::info!(%handle, %failure, "no space to move the copy into the trash; draining it first");
-                self.driver.drain_trash().await;
-                match self.discard(handle).await {
-                    Ok(()) => SweepOutcome::Removed,
-                    Err(CopiesError::NoSpace(_)) => self.delete_in_place(handle).await,
-                    Err(error) => removal_failed(handle, &error),
-                }
-            }
-            Err(error) => removal_failed(handle, &error),
-        };
-        drop(guard);
-        if outcome == SweepOutcome::Removed {
-            tracing::info!(%handle, "copy removed: no PersistentVolume names it");
-            self.driver.trash_wanted.raise();
-        }
-        outcome
-    }
-
-    async fn discard(&self, handle: &Handle) -> Result<(), CopiesError> {
-        let ports = &self.driver.ports;
-        let id = match ports.records.reserve_trash(handle).await {
-            Ok(id) => id,
-            Err(error) => {
-                let failure = crate::ports::failure::Failure {
-                    operation: "reserve a trash entry for",
-                    path: handle.as_path().to_owned(),
-                    errno: 0,
-                };
-                tracing::warn!(%handle, %error, "no trash entry");
-                return Err(CopiesError::Io(failure));
-            }
-        };
-        let discarded = ports.copies.discard(handle, id).await;
-        // Where the outcome is unknown the entry must stay on record: the copy may lie there.
-        let keep = matches!(discarded, Ok(()) | Err(CopiesError::Unknown(_)));
-        if !keep && let Err(error) = ports.records.forget_trash(id).await {
-            tracing::warn!(%handle, %error, "unused trash entry not forgotten");
-        }
-        discarded
-    }
-
-    async fn delete_in_place(&self, handle: &Handle) -> SweepOutcome {
-        match self.driver.ports.copies.delete_in_place(handle).await {
-            Ok(Deletion::Done) => return SweepOutcome::Removed,
-            Ok(Deletion::Left { entries, first }) => {
-                tracing::warn!(%handle, entries, %first, "copy not deleted whole in its place");
-            }
-            Err(error) => tracing::warn!(%handle, %error, "copy not deleted in its place"),
-        }
-        // What was deleted has made space: half a copy must not keep the name of a whole one.
-        match self.discard(handle).await {
-            Ok(()) => SweepOutcome::Removed,
-            Err(error) => removal_failed(handle, &error),
-        }
-    }
-
-    fn highest(&self) -> Option<Revision> {
-        self.driver.ports.records.revision().max(self.cluster.watch_health().highest)
-    }
-
-    /// Writes the highest revision that the watch has seen, so that a restart knows it. Only where the marker
-    /// fits: another cluster's revisions mean nothing here.
-    async fn keep_revision(&self) {
-        let records = &self.driver.ports.records;
-        let Some(highest) = self.cluster.watch_health().highest else { return };
-        if records.revision().is_some_and(|kept| kept >= highest) {
-            return;
-        }
-        if let Err(error) = records.put_revision(highest, false).await {
-            tracing::warn!(%error, "the highest revision is not kept for a restart");
-        }
-    }
-
-    fn wait_for_person(&self, waiting: WaitingFor, candidates: usize) -> Pass {
+    pub(super) fn wait_for_person(&self, waiting: WaitingFor, candidates: usize) -> Pass {
         let tally = &self.driver.tally;
         if tally.waiting() != Some(waiting) {
             let why = waiting.sentence();
             tracing::warn!(candidates, "nothing is removed until `per-node confirm` is run: {why}");
         }
         tally.set_waiting(Some(waiting));
-        (0..candidates).for_each(|_| self.count(SweepOutcome::WaitsForPerson));
+        self.count_each(candidates, SweepOutcome::WaitsForPerson);
         Pass::Waits
     }
 
-    fn stop_waiting(&self) {
+    pub(super) fn stop_waiting(&self) {
         self.driver.tally.set_waiting(None);
     }
 
-    fn no_answer(&self, error: &ClusterError) {
+    /// Nothing is known of these candidates: why, in the log and in a counter.
+    pub(super) fn no_answer(&self, error: &ClusterError, candidates: usize) -> Pass {
         self.driver.tally.sync_failed(error.word());
         tracing::warn!(%error, "nothing is removed without a complete answer");
+        self.no_proof(candidates)
+    }
+
+    pub(super) fn no_proof(&self, candidates: usize) -> Pass {
+        self.count_each(candidates, SweepOutcome::NoProof);
+        Pass::NoProof
+    }
+
+    fn count_each(&self, candidates: usize, outcome: SweepOutcome) {
+        (0..candidates).for_each(|_| self.count(outcome));
     }
 
     fn count(&self, outcome: SweepOutcome) {
         self.driver.tally.swept(outcome);
     }
-
-    pub(super) fn parts(&self) -> (&Arc<Driver>, &Arc<dyn Cluster>) {
-        (&self.driver, &self.cluster)
-    }
-}
-
-fn removal_failed(handle: &Handle, error: &CopiesError) -> SweepOutcome {
-    tracing::warn!(%handle, %error, "copy not removed; the next tick tries again");
-    SweepOutcome::Failed
 }
