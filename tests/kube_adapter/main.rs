@@ -14,6 +14,7 @@ mod api_watch;
 #[path = "../support/mock_api.rs"]
 mod mock_api;
 
+mod chain;
 #[cfg(feature = "demo")]
 mod driver;
 mod events;
