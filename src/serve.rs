@@ -117,6 +117,7 @@ async fn serve(
     let watch = outside.watcher.map(|watcher| tokio::spawn(async move { watcher.run().await }));
     let reach = Reach {
         node_id: config.node_id.clone(),
+        volume_health: config.volume_health,
         endpoint,
         registration,
         http: Some(http),

@@ -31,9 +31,11 @@ const MEASURE_AFTER: Duration = Duration::from_secs(5);
 const CLAIM_WITHIN: Duration = Duration::from_secs(10);
 const CLAIM_RETRY: Duration = Duration::from_millis(500);
 
-/// How the service is reached.
+/// How the service is reached, and what it says of itself there.
 pub struct Reach {
     pub node_id: String,
+    /// Whether NodeGetVolumeHealth is served (C49).
+    pub volume_health: bool,
     pub endpoint: SocketPath,
     /// `None`: somebody else registers the driver, or nobody.
     pub registration: Option<Registration>,
@@ -117,7 +119,11 @@ impl Service {
                 std::future::pending().await
             });
         }
-        let about = About { driver_name: self.driver.settings().driver_name.clone(), node_id: reach.node_id };
+        let about = About {
+            driver_name: self.driver.settings().driver_name.clone(),
+            node_id: reach.node_id,
+            volume_health: reach.volume_health,
+        };
         let csi = CsiService::new(self.driver.clone(), about, shutdown.clone());
         socket::make_directory(&reach.endpoint).map_err(ServiceError::Endpoint)?;
         let bound = socket::bind(&reach.endpoint).await.map_err(ServiceError::Endpoint)?;

@@ -61,9 +61,12 @@ fn container() -> Value {
 
 /// The configuration that the binary makes of the container's arguments, on a node named `node`.
 fn configuration() -> ServeConfig {
-    let container = container();
+    configuration_of(&container()["args"])
+}
+
+fn configuration_of(arguments: &Value) -> ServeConfig {
     let arguments =
-        container["args"].as_array().expect("arguments").iter().map(|one| one.as_str().expect("a string"));
+        arguments.as_array().expect("arguments").iter().map(|one| one.as_str().expect("a string"));
     let typed = ["per-node"].into_iter().chain(arguments).chain(["--node-id=node"]);
     match CommandLine::try_parse_from(typed).expect("flags the binary knows").command {
         Command::Serve(flags) => flags.config().expect("values the binary takes"),
@@ -84,6 +87,24 @@ fn the_arguments_are_flags_of_the_binary_and_its_defaults() {
     // What the manifest writes out, for an overlay to change, is what the binary would do by itself; its log is for machines.
     let with_text = ServeConfig { log_format: defaults.log_format, ..written };
     assert_eq!(format!("{with_text:?}"), format!("{defaults:?}"));
+}
+
+#[test]
+fn c49_the_component_turns_volume_health_on_and_changes_nothing_else() {
+    let component = documents(&deploy().join("components/volume-health/kustomization.yaml")).remove(0);
+    assert_eq!((&component["kind"], &component["resources"]), (&json!("Component"), &Value::Null));
+    let patches = component["patches"].as_array().expect("patches");
+    assert_eq!((patches.len(), &patches[0]["target"]), (1, &json!({"kind": "DaemonSet"})));
+    let operations: Vec<Value> =
+        serde_saphyr::from_str(patches[0]["patch"].as_str().expect("a patch")).expect("operations");
+    let path = "/spec/template/spec/containers/0/args/-";
+    assert_eq!(operations, [json!({"op": "add", "path": path, "value": "--volume-health"})]);
+    let mut arguments = container()["args"].clone();
+    arguments.as_array_mut().expect("arguments").push(operations[0]["value"].clone());
+    let (with, base) = (configuration_of(&arguments), configuration());
+    assert!(with.volume_health && !base.volume_health);
+    let without = ServeConfig { volume_health: false, ..with };
+    assert_eq!(format!("{without:?}"), format!("{base:?}"));
 }
 
 #[test]

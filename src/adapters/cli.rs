@@ -73,6 +73,9 @@ pub struct ServeFlags {
     /// How long after a refusal the same refusal is counted in the same event
     #[arg(long, env = "PER_NODE_EVENT_WINDOW", value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub event_window: Duration,
+    /// Tell clients of CSI 1.13 what is wrong with a volume (NodeGetVolumeHealth, alpha)
+    #[arg(long, env = "PER_NODE_VOLUME_HEALTH")]
+    pub volume_health: bool,
     /// Where /healthz, /readyz and /metrics are served
     #[arg(long, env = "PER_NODE_HTTP", value_name = "ADDRESS:PORT", default_value = "0.0.0.0:9808", value_parser = socket_address)]
     pub http: SocketAddr,
@@ -129,6 +132,7 @@ pub struct ServeConfig {
     pub copy_mode: u32,
     pub sweep_every: Duration,
     pub event_window: Duration,
+    pub volume_health: bool,
     pub http: SocketAddr,
     pub kubeconfig: Option<PathBuf>,
     pub log_format: LogFormat,
@@ -183,6 +187,7 @@ impl ServeFlags {
             copy_mode: self.copy_mode,
             sweep_every: self.sweep_every,
             event_window: self.event_window,
+            volume_health: self.volume_health,
             http: self.http,
             kubeconfig: self.kubeconfig,
             log_format: self.log_format,
@@ -317,6 +322,12 @@ mod tests {
         assert!(error.to_string().contains("--node-id") && error.to_string().contains("NODE_NAME"));
         flags.node_id = "n".repeat(257);
         assert_eq!(flags.config().unwrap_err(), FlagError::NodeIdTooLong);
+    }
+
+    #[test]
+    fn c49_volume_health_is_told_only_where_it_is_asked_for() {
+        assert!(!serve(&[]).unwrap().config().unwrap().volume_health);
+        assert!(serve(&["--volume-health"]).unwrap().config().unwrap().volume_health);
     }
 
     #[test]

@@ -79,6 +79,7 @@ impl Node {
         let service = Service::start(ports.clone(), settings, tally.clone(), sweep_wanted.clone()).await?;
         let reach = Reach {
             node_id: name.to_owned(),
+            volume_health: false,
             endpoint: SocketPath::parse(&socket.to_string_lossy()).context("the socket's path")?,
             registration: None,
             http: None,

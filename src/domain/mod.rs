@@ -5,6 +5,7 @@
 
 pub mod event_series;
 pub mod handle;
+pub mod health;
 pub mod holds;
 pub mod locks;
 pub mod mount_options;

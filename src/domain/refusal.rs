@@ -118,6 +118,20 @@ pub enum StatisticsError {
     Measure { why: String },
 }
 
+/// How a question for health ends that is not OK. None of these says anything about the volume: the client keeps
+/// what it was told before.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum HealthError {
+    #[error("the request has no {field}")]
+    MissingField { field: &'static str },
+    #[error("could not look at the volume path: {why}")]
+    Look { why: String },
+    #[error("could not look at the copy: {why}")]
+    Examine { why: String },
+    #[error("the volume path changes what it shows while it is looked at")]
+    Unsteady,
+}
+
 impl Reason {
     pub const ALL: [Reason; 3] = [Reason::VolumeRefused, Reason::VolumeHeld, Reason::MountFailed];
 

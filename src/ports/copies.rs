@@ -86,7 +86,20 @@ pub struct Capacity {
     pub available_inodes: u64,
 }
 
-/// Making, finding, removing and measuring copies.
+/// What a copy and the file system below it are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Examined {
+    /// The directory under the copy's name; `None` where there is none, or something else has the name.
+    pub copy: Option<FileIdentity>,
+    /// The device of the directory that holds the copies.
+    pub store_device: u64,
+    /// The copy's file system takes no writes: it is mounted so, or gave up after an error.
+    pub read_only: bool,
+    /// What that file system has.
+    pub capacity: Capacity,
+}
+
+/// Making, finding, removing, measuring and examining copies.
 #[async_trait]
 pub trait Copies: Send + Sync {
     /// The copy's identity, `None` where there is none. [`CopiesError::NotADirectory`] where something else
@@ -127,6 +140,11 @@ pub trait Copies: Send + Sync {
 
     /// What the store's file system has, now.
     async fn capacity(&self) -> Result<Capacity, CopiesError>;
+
+    /// What the copy and the file system below it are like now, by a look that changes nothing (C49). Answers within
+    /// about a second: a store that does not is [`CopiesError::Io`]. [`CopiesError::Unknown`] where the node's own
+    /// limits kept the store from being asked, which says nothing about it.
+    async fn examine(&self, handle: &Handle) -> Result<Examined, CopiesError>;
 
     /// The bytes that the latest walks counted over all copies, and how many copies are counted in it.
     fn counted(&self) -> Counted;

@@ -1,9 +1,9 @@
 //! What every adapter of `Copies` does.
 
-use per_node::domain::mount_table::FileIdentity;
+use per_node::domain::mount_table::{FileIdentity, TargetView};
 use per_node::domain::trash::TrashId;
 use per_node::domain::volume_request::Gid;
-use per_node::ports::copies::{CopiesError, Deletion};
+use per_node::ports::copies::{Capacity, CopiesError, Deletion};
 
 use super::{Bench, COPY_MODE, ContractCase, handle};
 
@@ -20,6 +20,8 @@ pub fn cases<B: Bench>() -> Vec<ContractCase<B>> {
         ("c23_a_copy_is_deleted_in_place", in_place),
         ("c46_a_copy_takes_up_its_files_and_itself", usage),
         ("c46_the_file_system_has_room", capacity),
+        ("c49_a_copy_is_examined_under_its_name", examining),
+        ("c49_a_copy_that_was_moved_away_is_not_the_one_under_its_name", moved_away),
         ("c40_copies_and_trash_outlive_the_process", restart),
     ]
 }
@@ -153,6 +155,43 @@ fn capacity<B: Bench>(bench: &mut B) {
     let capacity = bench.wait(bench.copies().capacity()).expect("told");
     assert!(capacity.total_bytes > 0 && capacity.available_bytes <= capacity.total_bytes, "{capacity:?}");
     assert!(capacity.available_inodes <= capacity.total_inodes, "{capacity:?}");
+}
+
+fn examining<B: Bench>(bench: &mut B) {
+    let copies = bench.copies();
+    let missing = bench.wait(copies.examine(&handle("h"))).expect("the store is examined all the same");
+    assert_eq!(missing.copy, None);
+    let identity = bench.copy("h");
+    bench.write_into_copy(&handle("h"), "file", b"data");
+    let examined = bench.wait(copies.examine(&handle("h"))).expect("examined");
+    assert_eq!((examined.copy, examined.store_device), (Some(identity), identity.device));
+    assert_eq!((missing.store_device, examined.read_only), (identity.device, false));
+    let capacity = bench.wait(copies.capacity()).expect("told");
+    let totals = |of: Capacity| (of.total_bytes, of.total_inodes);
+    assert_eq!(totals(examined.capacity), totals(capacity));
+    assert!(examined.capacity.available_bytes <= capacity.total_bytes, "{examined:?}");
+    bench.put_stranger_file("file");
+    bench.put_stranger_symlink("link");
+    for name in ["file", "link"] {
+        let stranger = bench.wait(copies.examine(&handle(name))).expect("examined");
+        assert_eq!(stranger.copy, None, "{name} is no copy");
+    }
+}
+
+fn moved_away<B: Bench>(bench: &mut B) {
+    let target = bench.published("h", "t");
+    let was = bench.copy("h");
+    bench.move_copy_away(&handle("h"));
+    let examine = |bench: &B| bench.wait(bench.copies().examine(&handle("h"))).expect("examined");
+    assert_eq!(examine(bench).copy, None);
+    let view = bench.look(&target);
+    // The double tells it as a copy that was deleted; the kernel, as no place of the store.
+    assert!(view.visible().is_none_or(|shown| shown.deleted), "{view:?}");
+    let TargetView::Mounted(stack) = view else { panic!("nothing is mounted") };
+    assert_eq!((stack.visible, was.device), (was, examine(bench).store_device));
+    let fresh = bench.copy("h");
+    assert_eq!(examine(bench).copy, Some(fresh));
+    assert_ne!(fresh, was);
 }
 
 fn restart<B: Bench>(bench: &mut B) {

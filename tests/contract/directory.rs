@@ -20,6 +20,11 @@ impl Directory {
         std::fs::write(self.copy(handle).join(name), bytes).expect("written");
     }
 
+    pub fn move_copy_away(&self, handle: &Handle) {
+        let away = self.store.with_file_name(format!("away-{handle}"));
+        std::fs::rename(self.copy(handle), away).expect("moved");
+    }
+
     pub fn mode_and_group(&self, handle: &Handle) -> (u32, u32) {
         let found = std::fs::symlink_metadata(self.copy(handle)).expect("a copy");
         (found.mode() & 0o7777, found.gid())

@@ -50,6 +50,8 @@ pub trait Bench {
 
     /// Writes a file into a copy that is there.
     fn write_into_copy(&self, handle: &Handle, name: &str, bytes: &[u8]);
+    /// Moves a copy out of the store, whoever sees it, as an operator may.
+    fn move_copy_away(&self, handle: &Handle);
     /// The permission bits and the group of a copy's root.
     fn mode_and_group(&self, handle: &Handle) -> (u32, u32);
     /// Puts a file, and a symlink, of that name under `copies/`.

@@ -90,6 +90,10 @@ impl Bench for MemoryBench {
         self.node.put_copy(handle, name, bytes);
     }
 
+    fn move_copy_away(&self, handle: &Handle) {
+        assert!(self.node.move_copy_away(handle));
+    }
+
     fn mode_and_group(&self, handle: &Handle) -> (u32, u32) {
         self.node.copy_mode_and_group(handle).expect("a copy")
     }

@@ -94,6 +94,10 @@ impl Bench for RootlessBench {
         self.directory.write_into_copy(handle, name, bytes);
     }
 
+    fn move_copy_away(&self, handle: &Handle) {
+        self.directory.move_copy_away(handle);
+    }
+
     fn mode_and_group(&self, handle: &Handle) -> (u32, u32) {
         self.directory.mode_and_group(handle)
     }

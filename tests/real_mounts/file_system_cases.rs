@@ -46,19 +46,19 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-fn newest() -> Abilities {
+pub fn newest() -> Abilities {
     Abilities::found()
 }
 
-fn on_image(kind: Kind, root: &Path) {
+pub fn on_image(kind: Kind, root: &Path) {
     image::mount_new(kind, &root.join("image"), &root.join("store"));
 }
 
-fn small_tmpfs(root: &Path) {
+pub fn small_tmpfs(root: &Path) {
     mount("store", root.join("store"), "tmpfs", MountFlags::empty(), c"size=12m").unwrap();
 }
 
-fn few_inodes(root: &Path) {
+pub fn few_inodes(root: &Path) {
     mount("store", root.join("store"), "tmpfs", MountFlags::empty(), c"size=12m,nr_inodes=40").unwrap();
 }
 

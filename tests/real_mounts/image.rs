@@ -62,3 +62,9 @@ pub fn fill(file: &Path) {
         let _ = open.sync_data();
     }
 }
+
+/// Waits until everything is written, so that space that was freed shows as such.
+pub fn sync(at: &Path) {
+    let open = std::fs::File::open(at).unwrap();
+    rustix::fs::syncfs(&open).unwrap();
+}

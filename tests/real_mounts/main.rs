@@ -10,6 +10,7 @@ mod bench;
 mod contract;
 mod detach_cases;
 mod file_system_cases;
+mod health_cases;
 mod image;
 mod look_cases;
 mod namespace;
@@ -68,6 +69,7 @@ fn main() -> std::process::ExitCode {
         detach_cases::cases(),
         look_cases::cases(),
         showing_cases::cases(),
+        health_cases::cases(),
     ]
     .into_iter()
     .flatten();

@@ -21,21 +21,24 @@ async fn c45_identity_touches_neither_disk_nor_api() {
     assert_eq!(rig.api.cluster_gate().take_calls(), []);
 }
 
+/// The capabilities of the node service.
+pub async fn declared(rig: &Rig) -> Vec<rpc::Type> {
+    let mut node = rig.node().await;
+    let answer = node.node_get_capabilities(NodeGetCapabilitiesRequest {}).await.expect("capabilities");
+    let types = answer.into_inner().capabilities.into_iter().map(|capability| {
+        match capability.r#type.expect("a type") {
+            Type::Rpc(rpc) => rpc.r#type(),
+        }
+    });
+    types.collect()
+}
+
 #[tokio::test]
 async fn c04_the_node_declares_what_it_does_and_nothing_else() {
     let rig = Rig::start().await;
-    let mut node = rig.node().await;
-    let answer = node.node_get_capabilities(NodeGetCapabilitiesRequest {}).await.expect("capabilities");
-    let declared: Vec<rpc::Type> = answer
-        .into_inner()
-        .capabilities
-        .into_iter()
-        .map(|capability| match capability.r#type.expect("a type") {
-            Type::Rpc(rpc) => rpc.r#type(),
-        })
-        .collect();
     let expected = [rpc::Type::GetVolumeStats, rpc::Type::SingleNodeMultiWriter, rpc::Type::VolumeMountGroup];
-    assert_eq!(declared, expected);
+    assert_eq!(declared(&rig).await, expected);
+    let mut node = rig.node().await;
     let info = node.node_get_info(NodeGetInfoRequest {}).await.expect("info").into_inner();
     assert_eq!(info, NodeGetInfoResponse { node_id: NODE_ID.to_owned(), ..Default::default() });
     assert_eq!(rig.node.gate().take_calls(), []);

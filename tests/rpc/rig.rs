@@ -46,6 +46,15 @@ pub struct Rig {
 
 impl Rig {
     pub async fn start() -> Rig {
+        Rig::start_with(false).await
+    }
+
+    /// A driver that tells the health of volumes, as `--volume-health` makes it.
+    pub async fn start_with_health() -> Rig {
+        Rig::start_with(true).await
+    }
+
+    async fn start_with(volume_health: bool) -> Rig {
         let clock = SteppedClock::at(Wall { unix_ms: 1_800_000_000_000 });
         let (node, api) = (Node::default(), ApiServer::new(&clock));
         let settings = Settings {
@@ -59,7 +68,7 @@ impl Rig {
             Arc::new(Driver::new(ports, settings, Arc::new(Tally::default()), Arc::new(Signal::default())));
         let root = TempDir::new().expect("a directory");
         let shutdown = CancellationToken::new();
-        let about = About { driver_name: DRIVER.to_owned(), node_id: NODE_ID.to_owned() };
+        let about = About { driver_name: DRIVER.to_owned(), node_id: NODE_ID.to_owned(), volume_health };
         let csi = CsiService::new(driver.clone(), about, shutdown.clone());
         let path = root.path().join("csi.sock").display().to_string();
         let bound = socket::bind(&SocketPath::parse(&path).expect("a path")).await.expect("bind");

@@ -48,7 +48,7 @@ async fn c47_no_secret_token_or_flag_is_logged_at_any_level() {
     // For the whole process: what other tests log meanwhile has no secret either, and a subscriber of this thread
     // alone misses what another thread was the first to reach.
     tracing::subscriber::set_global_default(subscriber).expect("nobody else sets one");
-    let rig = Rig::start().await;
+    let rig = Rig::start_with_health().await;
     let secret = || [("csi.storage.k8s.io/serviceAccount.tokens".to_owned(), SECRET.to_owned())];
     for name in ["example-store", "Bad Handle"] {
         for flags in [&["ro"][..], &[SECRET]] {
@@ -67,6 +67,8 @@ async fn c47_no_secret_token_or_flag_is_logged_at_any_level() {
     let _ = node.node_expand_volume(expand).await;
     let health = NodeGetStorageHealthRequest { secrets: secret().into() };
     let _ = node.node_get_storage_health(health).await;
+    let health = NodeGetVolumeHealthRequest { volume_id: "example-store".to_owned(), ..Default::default() };
+    let _ = node.node_get_volume_health(health).await;
     let text = log.text();
     assert!(text.contains("not done"), "the log is the driver's: {text}");
     assert!(!text.contains(SECRET));

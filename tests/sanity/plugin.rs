@@ -37,8 +37,8 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Starts `per-node serve --standalone` and waits until it takes calls.
-    pub async fn start() -> Plugin {
+    /// Starts `per-node serve --standalone` with these flags, too, and waits until it takes calls.
+    pub async fn start(flags: &[&str]) -> Plugin {
         assert!(Uid::effective().is_root(), "csi-sanity runs on real mounts: be root");
         let root = TempDir::new().expect("a directory");
         let (kubelet, store) = (root.path().join("kubelet"), root.path().join("store"));
@@ -57,6 +57,7 @@ impl Plugin {
             .arg(&kubelet)
             .arg("--store")
             .arg(&store)
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("the log"))
             .stderr(log)

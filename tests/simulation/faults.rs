@@ -75,7 +75,8 @@ fn node_fault(call: NodeCall, options: &Options, chance: &mut Chance) -> Fault<K
         | NodeCall::ListCopies
         | NodeCall::ListTrash
         | NodeCall::Usage
-        | NodeCall::Capacity => faults(&[io]),
+        | NodeCall::Capacity
+        | NodeCall::Examine => faults(&[io]),
         NodeCall::MakeTarget => faults(&[io, before(errno::ENOSPC), lost_before, lost_after]),
         NodeCall::Attach => faults(&[io, before(errno::ENOSPC), lost_before, lost_after]),
         NodeCall::Detach => faults(&[io, before(errno::EBUSY), after, lost_before, lost_after]),

@@ -7,6 +7,7 @@ mod decision;
 mod event_series;
 mod events;
 mod failing;
+mod health;
 mod holding;
 mod killed;
 mod must_not;

@@ -1,10 +1,12 @@
 //! From the messages on the wire to what the domain asks for. Nothing is checked here but what the wire itself
 //! leaves open; secrets and attributes end here: there is no field for them on the other side.
 
+use crate::domain::health::{Condition, Severity};
 use crate::domain::pod::PodInfo;
 use crate::domain::use_cases::statistics::Statistics;
 use crate::domain::volume_request::{AccessType, PublishRequest, UnpublishRequest, VolumeCapability};
 use crate::proto::csi;
+use crate::proto::csi::volume_health::VolumeHealthEntry;
 use crate::proto::csi::volume_usage::Unit;
 
 /// The keys under which the kubelet tells of the pod (`podInfoOnMount`).
@@ -61,6 +63,23 @@ pub(super) fn statistics(statistics: &Statistics) -> csi::NodeGetVolumeStatsResp
         unit: Unit::Inodes.into(),
     };
     csi::NodeGetVolumeStatsResponse { usage: vec![bytes, inodes] }
+}
+
+/// What is wrong with a copy, under the volume id that was asked about (C49).
+pub(super) fn health(volume_id: String, conditions: &[Condition]) -> csi::NodeGetVolumeHealthResponse {
+    let health_statuses = conditions.iter().map(entry).collect();
+    csi::NodeGetVolumeHealthResponse { volume_health: Some(csi::VolumeHealth { volume_id, health_statuses }) }
+}
+
+fn entry(condition: &Condition) -> VolumeHealthEntry {
+    use csi::VolumeHealthErrorType as Wire;
+    let status = match condition.severity() {
+        Severity::Degraded => Wire::Degraded,
+        Severity::Inaccessible => Wire::Inaccessible,
+        Severity::DataLoss => Wire::DataLoss,
+    };
+    let reason = condition.reason().to_owned();
+    VolumeHealthEntry { status: status.into(), reason, message: condition.message() }
 }
 
 /// CSI counts in signed numbers and wants none negative; a file system that claims more (some answer the highest
@@ -123,5 +142,26 @@ mod tests {
         let usage = statistics(&huge).usage;
         let numbers: Vec<_> = usage.iter().map(|u| (u.unit(), u.available, u.total, u.used)).collect();
         assert_eq!(numbers, [(Unit::Bytes, 3, i64::MAX, 1), (Unit::Inodes, 5, 4, 2)]);
+    }
+
+    #[test]
+    fn c49_a_condition_keeps_its_severity_on_the_wire() {
+        use csi::VolumeHealthErrorType as Wire;
+        let told = health(
+            "h".to_owned(),
+            &[Condition::CopyGone, Condition::StoreReadOnly, Condition::StoreNearlyFull],
+        );
+        let told = told.volume_health.unwrap();
+        let statuses: Vec<_> =
+            told.health_statuses.iter().map(|it| (it.status(), it.reason.as_str())).collect();
+        let expected = [
+            (Wire::DataLoss, "CopyGone"),
+            (Wire::Inaccessible, "StoreReadOnly"),
+            (Wire::Degraded, "StoreNearlyFull"),
+        ];
+        assert_eq!((told.volume_id.as_str(), statuses.as_slice()), ("h", &expected[..]));
+        assert_eq!(told.health_statuses[0].message, Condition::CopyGone.message());
+        // REQUIRED, also where nothing is wrong.
+        assert!(health("h".to_owned(), &[]).volume_health.unwrap().health_statuses.is_empty());
     }
 }

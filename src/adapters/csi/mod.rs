@@ -37,6 +37,8 @@ pub struct About {
     pub driver_name: String,
     /// The node's name.
     pub node_id: String,
+    /// Whether it tells the health of volumes (C49).
+    pub volume_health: bool,
 }
 
 /// The CSI service of one driver.
@@ -65,12 +67,8 @@ impl CsiService {
     #[must_use]
     pub fn routes(&self) -> Routes {
         let identity = Identity::new(self.about.driver_name.clone());
-        let node = Node::new(
-            self.driver.clone(),
-            self.about.node_id.clone(),
-            self.shutdown.clone(),
-            self.calls.clone(),
-        );
+        let node =
+            Node::new(self.driver.clone(), self.about.clone(), self.shutdown.clone(), self.calls.clone());
         let routes = Routes::new(IdentityServer::new(identity).max_decoding_message_size(REQUEST_MAX_BYTES))
             .add_service(NodeServer::new(node).max_decoding_message_size(REQUEST_MAX_BYTES));
         let router = routes.into_axum_router().layer(axum::middleware::map_response(with_a_text));

@@ -1,4 +1,5 @@
-//! The Node service: publish, unpublish, statistics, and what the node is. Every other call is UNIMPLEMENTED.
+//! The Node service: publish, unpublish, statistics, health where it is asked for, and what the node is. Every other
+//! call is UNIMPLEMENTED.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use tonic::{Code, Request, Response, Status};
 
 use super::pending::Pending;
-use super::{convert, status};
+use super::{About, convert, status};
 use crate::domain::use_cases::driver::Driver;
 use crate::proto::csi::node_service_capability::{Rpc, Type, rpc};
 use crate::proto::csi::{
@@ -23,6 +24,7 @@ use crate::proto::csi::{
 
 /// What the node can do (C4): no staging, no expansion. SINGLE_NODE_MULTI_WRITER makes the kubelet tell a
 /// ReadWriteOncePod claim from others; VOLUME_MOUNT_GROUP makes it leave a pod's `fsGroup` to the driver (C7).
+/// GET_VOLUME_HEALTH comes with the flag alone (C49).
 const CAPABILITIES: [rpc::Type; 3] =
     [rpc::Type::GetVolumeStats, rpc::Type::SingleNodeMultiWriter, rpc::Type::VolumeMountGroup];
 
@@ -32,7 +34,7 @@ const SHOWN_ID_MAX: usize = 300;
 /// Answers for one driver.
 pub(super) struct Node {
     driver: Arc<Driver>,
-    node_id: String,
+    about: About,
     shutdown: CancellationToken,
     calls: TaskTracker,
     pending: Pending,
@@ -41,11 +43,11 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn new(
         driver: Arc<Driver>,
-        node_id: String,
+        about: About,
         shutdown: CancellationToken,
         calls: TaskTracker,
     ) -> Self {
-        Self { driver, node_id, shutdown, calls, pending: Pending::default() }
+        Self { driver, about, shutdown, calls, pending: Pending::default() }
     }
 
     /// Runs a call that changes something in a task of its own: tonic drops the handler when the caller goes away,
@@ -129,13 +131,29 @@ impl node_server::Node for Node {
         answer.map(|statistics| Response::new(convert::statistics(&statistics)))
     }
 
+    /// Changes nothing, so it ends with its caller.
+    async fn node_get_volume_health(
+        &self,
+        request: Request<NodeGetVolumeHealthRequest>,
+    ) -> Result<Response<NodeGetVolumeHealthResponse>, Status> {
+        if !self.about.volume_health {
+            return Err(status::of_unserved("NodeGetVolumeHealth"));
+        }
+        let NodeGetVolumeHealthRequest { volume_id, volume_publish_path, .. } = request.into_inner();
+        let health = self.driver.health(&volume_id, &volume_publish_path).await;
+        let answer = health.map_err(|error| status::of_health(&error));
+        answered(&self.driver, "NodeGetVolumeHealth", &volume_id, &answer);
+        answer.map(|conditions| Response::new(convert::health(volume_id, &conditions)))
+    }
+
     async fn node_get_capabilities(
         &self,
         _request: Request<NodeGetCapabilitiesRequest>,
     ) -> Result<Response<NodeGetCapabilitiesResponse>, Status> {
         let capability =
             |rpc: rpc::Type| NodeServiceCapability { r#type: Some(Type::Rpc(Rpc { r#type: rpc.into() })) };
-        let capabilities = CAPABILITIES.map(capability).to_vec();
+        let health = self.about.volume_health.then_some(rpc::Type::GetVolumeHealth);
+        let capabilities = CAPABILITIES.into_iter().chain(health).map(capability).collect();
         Ok(Response::new(NodeGetCapabilitiesResponse { capabilities }))
     }
 
@@ -144,7 +162,7 @@ impl node_server::Node for Node {
         &self,
         _request: Request<NodeGetInfoRequest>,
     ) -> Result<Response<NodeGetInfoResponse>, Status> {
-        let node_id = self.node_id.clone();
+        let node_id = self.about.node_id.clone();
         Ok(Response::new(NodeGetInfoResponse { node_id, max_volumes_per_node: 0, accessible_topology: None }))
     }
 
@@ -167,13 +185,6 @@ impl node_server::Node for Node {
         _request: Request<NodeExpandVolumeRequest>,
     ) -> Result<Response<NodeExpandVolumeResponse>, Status> {
         Err(status::of_unserved("NodeExpandVolume"))
-    }
-
-    async fn node_get_volume_health(
-        &self,
-        _request: Request<NodeGetVolumeHealthRequest>,
-    ) -> Result<Response<NodeGetVolumeHealthResponse>, Status> {
-        Err(status::of_unserved("NodeGetVolumeHealth"))
     }
 
     async fn node_get_storage_health(

@@ -7,7 +7,9 @@
 
 use tonic::{Code, Status};
 
-use crate::domain::refusal::{FailedStep, PublishError, Refusal, StatisticsError, UnpublishError};
+use crate::domain::refusal::{
+    FailedStep, HealthError, PublishError, Refusal, StatisticsError, UnpublishError,
+};
 
 /// The longest text of a status. It travels percent-encoded in an HTTP/2 header, which clients limit.
 const TEXT_MAX_BYTES: usize = 2048;
@@ -38,6 +40,16 @@ pub(super) fn of_statistics(error: &StatisticsError) -> Status {
         StatisticsError::MissingField { .. } => Code::InvalidArgument,
         StatisticsError::NotPublished => Code::NotFound,
         StatisticsError::Look { .. } | StatisticsError::Measure { .. } => Code::Internal,
+    };
+    status(code, &error.to_string())
+}
+
+/// The answer to a question for health that is not OK. The kubelet leaves what it last showed, and asks again.
+pub(super) fn of_health(error: &HealthError) -> Status {
+    let code = match error {
+        HealthError::MissingField { .. } => Code::InvalidArgument,
+        HealthError::Look { .. } | HealthError::Examine { .. } => Code::Internal,
+        HealthError::Unsteady => Code::Aborted,
     };
     status(code, &error.to_string())
 }

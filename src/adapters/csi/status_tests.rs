@@ -147,6 +147,21 @@ fn c46_statistics_of_what_is_not_published_there_are_not_found() {
 }
 
 #[test]
+fn c49_what_could_not_be_found_out_is_no_health_and_no_loss() {
+    let why = || "statx x: Input/output error".to_owned();
+    let table = [
+        (HealthError::MissingField { field: "volume_id" }, Code::InvalidArgument),
+        (HealthError::Look { why: why() }, Code::Internal),
+        (HealthError::Examine { why: why() }, Code::Internal),
+        (HealthError::Unsteady, Code::Aborted),
+    ];
+    for (error, code) in table {
+        let status = of_health(&error);
+        assert_eq!((status.code(), status.message()), (code, error.to_string().as_str()));
+    }
+}
+
+#[test]
 fn c47_no_status_has_details() {
     for refusal in refusals() {
         assert!(of_publish(&PublishError::refused(refusal)).details().is_empty());

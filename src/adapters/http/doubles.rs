@@ -14,7 +14,9 @@ use crate::domain::trash::TrashId;
 use crate::domain::volume_request::Gid;
 use crate::ports::clock::Clock;
 use crate::ports::cluster::{Cluster, ClusterError, NamedHandles, WatchHealth};
-use crate::ports::copies::{Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Listing, Usage};
+use crate::ports::copies::{
+    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
+};
 
 /// The store.
 pub(super) struct Store(pub(super) Counted);
@@ -59,6 +61,9 @@ impl Copies for Store {
     }
     async fn capacity(&self) -> Result<Capacity, CopiesError> {
         unreachable!("a page asked the file system")
+    }
+    async fn examine(&self, _: &Handle) -> Result<Examined, CopiesError> {
+        unreachable!("a page examined a copy")
     }
 }
 

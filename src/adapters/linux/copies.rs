@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use rustix::fs::{AtFlags, FileType, Gid as FileGroup, Mode, RawDir, RenameFlags};
 use rustix::io::Errno;
 
+use super::examine::{self, Examinations};
 use super::failure::{Failure, Outcome, Step};
 use super::removal::{self, Leftovers};
 use super::store::{READ_DIRECTORY, StoreDirs, set_exact_mode};
@@ -21,13 +22,16 @@ use crate::domain::handle::Handle;
 use crate::domain::mount_table::FileIdentity;
 use crate::domain::trash::TrashId;
 use crate::domain::volume_request::Gid;
-use crate::ports::copies::{Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Listing, Usage};
+use crate::ports::copies::{
+    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
+};
 
 /// Copies of one store.
 #[derive(Clone)]
 pub struct LinuxCopies {
     shared: Arc<Shared>,
     walks: UsageWalks,
+    examinations: Examinations,
 }
 
 struct Shared {
@@ -48,9 +52,10 @@ impl LinuxCopies {
     pub fn new(store: Arc<StoreDirs>, copy_mode: u32) -> LinuxCopies {
         let stop = Arc::new(AtomicBool::new(false));
         let walks = UsageWalks::new(Arc::clone(&store), Arc::clone(&stop));
+        let examinations = Examinations::new(Arc::clone(&store));
         let copy_mode = Mode::from_raw_mode(copy_mode);
         let shared = Shared { store, copy_mode, nameless: AtomicU64::new(0), stop };
-        LinuxCopies { shared: Arc::new(shared), walks }
+        LinuxCopies { shared: Arc::new(shared), walks, examinations }
     }
 
     /// Ends every walk, so that a shutdown waits for none (C42). What a removal has not deleted stays in the trash.
@@ -204,12 +209,7 @@ impl Shared {
 
     fn capacity(&self) -> Outcome<Capacity> {
         let stat = rustix::fs::fstatvfs(self.store.copies()).step("statvfs")?;
-        Ok(Capacity {
-            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
-            available_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
-            total_inodes: stat.f_files,
-            available_inodes: stat.f_favail,
-        })
+        Ok(examine::capacity(&stat))
     }
 }
 
@@ -308,6 +308,10 @@ impl Copies for LinuxCopies {
 
     async fn capacity(&self) -> Result<Capacity, CopiesError> {
         self.run(self.shared.store.path().to_owned(), Shared::capacity).await
+    }
+
+    async fn examine(&self, handle: &Handle) -> Result<Examined, CopiesError> {
+        self.examinations.examine(handle, &self.copy_path(handle)).await
     }
 
     fn counted(&self) -> Counted {

@@ -5,7 +5,7 @@
 //! | the port `Mounts` | [`mounts`]; its parts [`attach`], [`detach`], [`look`], [`index`], [`events`], [`polled`], [`target`] |
 //! | what the kernel says about mounts | [`view`], [`mountinfo`], [`syscalls`] |
 //! | which place of the store a mount shows | [`places`] |
-//! | the port `Copies` | [`copies`]; its parts [`store`], [`descent`], [`removal`], [`usage`] |
+//! | the port `Copies` | [`copies`]; its parts [`store`], [`descent`], [`removal`], [`usage`], [`examine`] |
 //! | the port `Records` | [`records`]; its parts [`table`], [`slots`] |
 //! | before anything is served | [`self_check`], [`confine`], [`lock`], [`leftovers`] |
 //!
@@ -18,6 +18,7 @@ pub mod copies;
 pub mod descent;
 pub mod detach;
 pub mod events;
+pub mod examine;
 pub mod failure;
 pub mod index;
 pub mod leftovers;

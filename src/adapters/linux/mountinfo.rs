@@ -24,12 +24,19 @@ pub struct MountLine {
     /// Peer group that the mount receives from (`master:N`).
     pub master: Option<u64>,
     pub fs_type: Vec<u8>,
+    /// Options of the file system below, comma-separated, as they stand; empty where the line has none.
+    pub super_options: Vec<u8>,
 }
 
 impl MountLine {
     /// Whether field 6 lists `option`.
     pub fn has_option(&self, option: &str) -> bool {
         self.options.split(|&byte| byte == b',').any(|one| one == option.as_bytes())
+    }
+
+    /// Whether the last field, the file system's own, lists `option`.
+    pub fn has_super_option(&self, option: &[u8]) -> bool {
+        self.super_options.split(|&byte| byte == b',').any(|one| one == option)
     }
 }
 
@@ -90,7 +97,8 @@ fn parse_line(line: &[u8]) -> Result<MountLine, &'static str> {
         }
     }
     let fs_type = fields.next().map(unescape).ok_or("file system type")?;
-    Ok(MountLine { id, parent, device, root, mount_point, options, shared, master, fs_type })
+    let super_options = fields.nth(1).unwrap_or_default().to_vec();
+    Ok(MountLine { id, parent, device, root, mount_point, options, shared, master, fs_type, super_options })
 }
 
 fn number(field: Option<&[u8]>) -> Option<u64> {
@@ -155,8 +163,19 @@ mod tests {
                 shared: Some(7),
                 master: Some(1),
                 fs_type: b"ext3".to_vec(),
+                super_options: b"rw,errors=continue".to_vec(),
             }
         );
+    }
+
+    #[test]
+    fn c49_the_file_systems_own_options_are_whole_words_of_the_last_field() {
+        let line = one("1 2 0:3 / /m rw,shutdown - ext4 /dev/x rw,abort,emergency_ro");
+        assert!(line.has_super_option(b"emergency_ro") && line.has_super_option(b"abort"));
+        assert!(!line.has_super_option(b"emergency") && !line.has_super_option(b"shutdown"));
+        // A source without a name leaves its place empty, not out.
+        assert_eq!(one("1 2 0:3 / /m rw - tmpfs  rw,size=4k").super_options, b"rw,size=4k");
+        assert_eq!(one("1 2 0:3 / /m rw - tmpfs").super_options, b"");
     }
 
     #[test]

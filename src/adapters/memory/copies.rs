@@ -11,7 +11,9 @@ use crate::domain::handle::Handle;
 use crate::domain::mount_table::{FileIdentity, Place};
 use crate::domain::trash::TrashId;
 use crate::domain::volume_request::Gid;
-use crate::ports::copies::{Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Listing, Usage};
+use crate::ports::copies::{
+    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
+};
 
 /// Group rwx and the setgid bit, which C7 adds to a copy's root.
 const GROUP_BITS: u32 = 0o2070;
@@ -65,6 +67,7 @@ impl Copies for MemoryCopies {
             if let Some(inode) = world.copy_inode(handle.as_str())? {
                 return Ok(Ensured { identity: World::identity(inode), made: false });
             }
+            world.check_writable()?;
             if world.available_bytes() < BLOCK_BYTES {
                 return Err(errno::ENOSPC);
             }
@@ -86,6 +89,7 @@ impl Copies for MemoryCopies {
             if world.is_mounted_at_or_below(&path) {
                 return Err(errno::EBUSY);
             }
+            world.check_writable()?;
             world.copies.remove(handle.as_str());
             world.remove_directory(inode);
             Ok(())
@@ -97,6 +101,7 @@ impl Copies for MemoryCopies {
         let path = self.copy_path(handle);
         self.call(NodeCall::SetGroup, "fchown", &path, |world| {
             let inode = world.copy_inode(handle.as_str())?.ok_or(errno::ENOENT)?;
+            world.check_writable()?;
             let copy = world.directories.get_mut(&inode).ok_or(errno::ENOENT)?;
             if copy.immutable {
                 return Err(errno::EPERM);
@@ -153,6 +158,7 @@ impl Copies for MemoryCopies {
         let path = self.trash_path(id);
         self.call(NodeCall::Delete, "unlinkat", &path, |world| {
             let Some(&inode) = world.trash.get(&id) else { return Ok(Deletion::Done) };
+            world.check_writable()?;
             let deletion = walk(world, inode, &path);
             if deletion == Deletion::Done {
                 world.trash.remove(&id);
@@ -191,15 +197,15 @@ impl Copies for MemoryCopies {
 
     async fn capacity(&self) -> Result<Capacity, CopiesError> {
         let path = self.store.clone();
-        self.call(NodeCall::Capacity, "fstatvfs", &path, |world| {
-            let available_bytes = world.available_bytes();
-            let inodes_per_block = |bytes: u64| bytes / BLOCK_BYTES;
-            Ok(Capacity {
-                total_bytes: world.total_bytes,
-                available_bytes,
-                total_inodes: inodes_per_block(world.total_bytes),
-                available_inodes: inodes_per_block(available_bytes),
-            })
+        self.call(NodeCall::Capacity, "fstatvfs", &path, |world| Ok(capacity(world))).await
+    }
+
+    async fn examine(&self, handle: &Handle) -> Result<Examined, CopiesError> {
+        let path = self.copy_path(handle);
+        self.call(NodeCall::Examine, "open", &path, |world| {
+            let copy = world.copy_inode(handle.as_str()).ok().flatten().map(World::identity);
+            let (read_only, capacity) = (world.read_only, capacity(world));
+            Ok(Examined { copy, store_device: World::STORE_DEVICE, read_only, capacity })
         })
         .await
     }
@@ -222,13 +228,24 @@ impl Copies for MemoryCopies {
     }
 }
 
+fn capacity(world: &World) -> Capacity {
+    let available_bytes = world.available_bytes();
+    let inodes_per_block = |bytes: u64| bytes / BLOCK_BYTES;
+    Capacity {
+        total_bytes: world.total_bytes,
+        available_bytes,
+        total_inodes: inodes_per_block(world.total_bytes),
+        available_inodes: inodes_per_block(available_bytes),
+    }
+}
+
 /// What keeps a copy in its place whatever space there is.
 fn check_removable(world: &World, inode: u64, path: &Path) -> Result<(), i32> {
     if world.is_mounted_at_or_below(path) {
         return Err(errno::EBUSY);
     }
     let is_immutable = world.directories.get(&inode).is_some_and(|copy| copy.immutable);
-    if is_immutable { Err(errno::EPERM) } else { Ok(()) }
+    if is_immutable { Err(errno::EPERM) } else { world.check_writable() }
 }
 
 /// Deletes what can be deleted below a directory (C24); what is mounted there stays.

@@ -38,6 +38,7 @@ pub enum NodeCall {
     DeleteInPlace,
     Usage,
     Capacity,
+    Examine,
     PutTarget,
     DropTarget,
     ReserveTrash,
@@ -187,7 +188,7 @@ impl Node {
         let super::world::Source::Store { inode, .. } = mount.source else {
             return Err(WriteError::NotMounted);
         };
-        if mount.flags.read_only {
+        if mount.flags.read_only || world.read_only {
             return Err(WriteError::ReadOnly);
         }
         let directory = world.directories.get_mut(&inode).ok_or(WriteError::NotMounted)?;
@@ -283,6 +284,38 @@ impl Node {
     pub fn set_available_bytes(&self, bytes: u64) {
         let mut world = self.world();
         world.total_bytes = world.used_bytes() + bytes;
+    }
+
+    /// Makes the store's file system read-only, or writable again.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.world().read_only = read_only;
+    }
+
+    /// An operator moves a copy out of the store. False where there is no such copy.
+    pub fn move_copy_away(&self, handle: &Handle) -> bool {
+        let is_moved = self.of_copy(handle, |directory| directory.moved_away = true).is_some();
+        is_moved && self.world().copies.remove(handle.as_str()).is_some()
+    }
+
+    /// An operator gives a copy another handle's name. False where there is no such copy.
+    pub fn rename_copy(&self, handle: &Handle, to: &Handle) -> bool {
+        let place = Place::Copy(to.clone());
+        if self.of_copy(handle, |directory| directory.place = place).is_none() {
+            return false;
+        }
+        let mut world = self.world();
+        let Some(entry) = world.copies.remove(handle.as_str()) else { return false };
+        world.copies.insert(to.as_str().to_owned(), entry);
+        true
+    }
+
+    /// An operator removes a copy, whoever sees it. False where there is no such copy.
+    pub fn remove_copy(&self, handle: &Handle) -> bool {
+        let mut world = self.world();
+        let Ok(Some(inode)) = world.copy_inode(handle.as_str()) else { return false };
+        world.copies.remove(handle.as_str());
+        world.remove_directory(inode);
+        true
     }
 
     /// Whether the walks that measure copies have not ended.

@@ -12,7 +12,6 @@ use crate::domain::trash::TrashId;
 
 /// What a file or an empty directory takes up in this world, in bytes.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-const STORE_DEVICE: u64 = 1;
 const FOREIGN_DEVICE: u64 = 2;
 
 /// What is at a path outside of the store.
@@ -37,6 +36,8 @@ pub(super) struct Directory {
     /// Where it is, or was last before it was removed.
     pub place: Place,
     pub deleted: bool,
+    /// Somebody moved it out of the store: a mount shows it still, as no place of the store.
+    pub moved_away: bool,
     /// Contents by path below the directory.
     pub files: BTreeMap<String, Vec<u8>>,
     /// Files that no walk can delete.
@@ -76,6 +77,7 @@ pub(super) struct World {
     pub trash: BTreeMap<TrashId, u64>,
     pub total_bytes: u64,
     pub walks_unfinished: bool,
+    pub read_only: bool,
     pub copy_mode: u32,
     pub disk: Disk,
     last_inode: u64,
@@ -92,6 +94,8 @@ const STORE_FLAGS: MountFlags = MountFlags {
 };
 
 impl World {
+    pub const STORE_DEVICE: u64 = 1;
+
     pub fn new(store: PathBuf) -> World {
         World {
             store,
@@ -103,6 +107,7 @@ impl World {
             trash: BTreeMap::new(),
             total_bytes: 1 << 30,
             walks_unfinished: false,
+            read_only: false,
             copy_mode: 0o777,
             disk: Disk::default(),
             last_inode: 1,
@@ -120,6 +125,7 @@ impl World {
         let directory = Directory {
             place,
             deleted: false,
+            moved_away: false,
             files: BTreeMap::new(),
             undeletable: BTreeSet::new(),
             immutable: false,
@@ -131,7 +137,7 @@ impl World {
     }
 
     pub fn identity(inode: u64) -> FileIdentity {
-        FileIdentity { device: STORE_DEVICE, inode }
+        FileIdentity { device: World::STORE_DEVICE, inode }
     }
 
     /// The copy's inode; `Err` with an errno where another thing has the name.
@@ -151,6 +157,11 @@ impl World {
 
     pub fn available_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub(self.used_bytes())
+    }
+
+    /// An errno where the store takes no writes.
+    pub fn check_writable(&self) -> Result<(), i32> {
+        if self.read_only { Err(errno::EROFS) } else { Ok(()) }
     }
 
     /// Marks a directory as removed, and its contents as gone; it stays as long as a mount shows it.
@@ -239,7 +250,7 @@ impl World {
     /// What a mount shows of the store.
     pub fn shown(&self, mount: &Mount) -> Option<Shown> {
         let Source::Store { inode, at_root } = mount.source else { return None };
-        let directory = self.directories.get(&inode)?;
+        let directory = self.directories.get(&inode).filter(|directory| !directory.moved_away)?;
         Some(Shown { place: directory.place.clone(), at_root, deleted: directory.deleted })
     }
 

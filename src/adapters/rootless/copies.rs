@@ -13,7 +13,9 @@ use crate::domain::handle::Handle;
 use crate::domain::mount_table::{FileIdentity, Place};
 use crate::domain::trash::TrashId;
 use crate::domain::volume_request::Gid;
-use crate::ports::copies::{Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Listing, Usage};
+use crate::ports::copies::{
+    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
+};
 
 /// What a group gets on a copy's root: all, and its files are the group's too (C7).
 const GROUP_BITS: u32 = 0o2070;
@@ -44,6 +46,11 @@ impl Rootless {
             }
             of_copy("make", path, &error)
         })
+    }
+
+    fn statvfs(&self) -> Result<rustix::fs::StatVfs, CopiesError> {
+        let at = |error: rustix::io::Errno| of_copy("statvfs", &self.store, &error.into());
+        rustix::fs::statvfs(&self.store).map_err(at)
     }
 
     /// Whether one of the double's own mounts lies on the copy or below it.
@@ -157,14 +164,20 @@ impl Copies for Rootless {
     }
 
     async fn capacity(&self) -> Result<Capacity, CopiesError> {
-        let at = |error: rustix::io::Errno| of_copy("statvfs", &self.store, &error.into());
-        let found = rustix::fs::statvfs(&self.store).map_err(at)?;
-        Ok(Capacity {
-            total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
-            available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
-            total_inodes: found.f_files,
-            available_inodes: found.f_favail,
-        })
+        Ok(capacity(&self.statvfs()?))
+    }
+
+    async fn examine(&self, handle: &Handle) -> Result<Examined, CopiesError> {
+        let copy = match self.found(handle) {
+            Err(CopiesError::NotADirectory(_)) => None,
+            found => found?,
+        };
+        let copies = self.store.join(COPIES);
+        let store =
+            std::fs::symlink_metadata(&copies).map_err(|error| of_copy("look at", &copies, &error))?;
+        let stat = self.statvfs()?;
+        let read_only = stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY);
+        Ok(Examined { copy, store_device: store.dev(), read_only, capacity: capacity(&stat) })
     }
 
     fn counted(&self) -> Counted {
@@ -173,5 +186,14 @@ impl Copies for Rootless {
 
     fn is_counted(&self, handle: &Handle) -> bool {
         self.measured().has(handle)
+    }
+}
+
+fn capacity(stat: &rustix::fs::StatVfs) -> Capacity {
+    Capacity {
+        total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+        available_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        total_inodes: stat.f_files,
+        available_inodes: stat.f_favail,
     }
 }

@@ -4,6 +4,7 @@
 pub mod confirm;
 pub mod driver;
 pub mod events;
+pub mod health;
 pub mod marker;
 mod proof_search;
 pub mod publish;
