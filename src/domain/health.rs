@@ -136,8 +136,8 @@ pub fn conditions(published: &Published, store: &Result<StoreFacts, String>) -> 
 
 impl Room {
     fn is_nearly_used_up(self) -> bool {
-        let hundredfold = u128::from(self.available) * 100;
-        self.total > 0 && hundredfold < u128::from(self.total) * u128::from(LEFT_PERCENT_MIN)
+        // Of nothing at all no part is less than none.
+        u128::from(self.available) * 100 < u128::from(self.total) * u128::from(LEFT_PERCENT_MIN)
     }
 }
 

@@ -30,6 +30,7 @@ pub fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = [
         on_both("c49_a_copy_that_lost_its_name_under_a_mount_is_a_loss", lost_names),
         on_both("c49_a_question_leaves_no_trace", no_trace),
+        on_both("c49_a_copy_on_a_disk_of_its_own_is_judged_by_that_disk", disk_of_its_own),
         // Only root may open /dev/fuse everywhere.
         on_both("c49_a_copy_that_does_not_answer_is_told_and_holds_up_no_other", silent)
             .map(Case::needs_root),
@@ -145,6 +146,21 @@ fn no_trace(world: World) {
     let before = seen();
     assert_eq!(told(&world, &driver, "h"), []);
     assert_eq!(seen(), before);
+}
+
+fn disk_of_its_own(world: World) {
+    let driver = driver(&world);
+    for name in ["disk", "store"] {
+        world.copy(name);
+    }
+    let disk = world.path("store/copies/disk");
+    mount("disk", &disk, "tmpfs", MountFlags::empty(), c"size=1m").unwrap();
+    for handle in ["disk", "store"] {
+        publish(&world, &driver, handle);
+    }
+    image::fill(&disk.join("ballast"));
+    assert_eq!(told(&world, &driver, "disk"), [Condition::StoreNearlyFull]);
+    assert_eq!(told(&world, &driver, "store"), []);
 }
 
 fn silent(world: World) {
