@@ -10,6 +10,7 @@ pub mod holds;
 pub mod locks;
 pub mod mount_options;
 pub mod mount_table;
+pub mod outage;
 pub mod pod;
 pub mod proof;
 pub mod publish;

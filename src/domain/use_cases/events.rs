@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::driver::Driver;
 use crate::domain::event_series::{Post, PostOutcome, Recorded, Series, SeriesBook, SeriesKey};
+use crate::domain::outage::Outage;
 use crate::domain::pod::PodReference;
 use crate::domain::refusal::Refusal;
 use crate::domain::signal::Signal;
@@ -17,15 +18,18 @@ const SAVE_AGAIN: Duration = Duration::from_secs(10);
 /// Posts that one step makes at most, so that a step ends.
 const POSTS_PER_STEP_MAX: usize = 64;
 
-/// The book of series, and the signal that something is to be posted.
+/// The book of series, the signal that something is to be posted, and what the log was told of posts that fail.
 pub struct Events {
     book: Mutex<SeriesBook>,
     wanted: Signal,
+    /// Of creating and of patching: a role may allow one of them.
+    outages: Mutex<[Outage; 2]>,
 }
 
 impl Events {
     pub(super) fn new(window: Duration, kept: Vec<Series>) -> Events {
-        Events { book: Mutex::new(SeriesBook::new(window, kept)), wanted: Signal::default() }
+        let book = Mutex::new(SeriesBook::new(window, kept));
+        Events { book, wanted: Signal::default(), outages: Mutex::default() }
     }
 
     pub(super) fn wanted(&self) -> &Signal {
@@ -35,6 +39,20 @@ impl Events {
     /// The lock is held for the time of a look at the book and never over an await.
     fn book(&self) -> MutexGuard<'_, SeriesBook> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs a post that has to be tried again, once for each outage, and the end of one.
+    fn log_outage(&self, is_patch: bool, failure: Option<&str>) {
+        let mut outages = self.outages.lock().unwrap_or_else(PoisonError::into_inner);
+        let outage = &mut outages[usize::from(is_patch)];
+        let call = if is_patch { "patch" } else { "create" };
+        match failure {
+            Some(why) if outage.failed(why) => {
+                tracing::warn!(call, why, "events are not posted; they are counted, and posted later");
+            }
+            None if outage.worked() => tracing::info!(call, "events are posted again"),
+            Some(_) | None => {}
+        }
     }
 }
 
@@ -87,6 +105,7 @@ impl Driver {
         if let Some(unsaved) = unsaved {
             self.put_series(&unsaved).await;
         }
+        let is_patch = matches!(post, Post::Patch(_));
         let (series, answer) = match post {
             Post::Create(series) => {
                 let answer = self.ports.sink.create(&series).await;
@@ -100,6 +119,7 @@ impl Driver {
         let outcome = match answer {
             Ok(()) => {
                 self.tally.events_posted.fetch_add(1, Ordering::Relaxed);
+                self.events.log_outage(is_patch, None);
                 PostOutcome::Taken
             }
             Err(EventSinkError::AlreadyExists) => PostOutcome::AlreadyThere,
@@ -111,7 +131,7 @@ impl Driver {
                 PostOutcome::Ended
             }
             Err(EventSinkError::Retry { why, retry_after }) => {
-                tracing::debug!(event = %series.name, why, "event posted later");
+                self.events.log_outage(is_patch, Some(&why));
                 self.tally.event_failures.fetch_add(1, Ordering::Relaxed);
                 PostOutcome::Retry { after: retry_after }
             }
