@@ -1,6 +1,6 @@
 //! The cluster that `tests/cluster/run` started, as the cases find it: its directory, its tools, its two nodes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
@@ -33,6 +33,11 @@ pub fn cluster() -> &'static Cluster {
             state_dir,
         }
     })
+}
+
+/// The repository, as cargo names it to a test that runs: a test binary that was compiled elsewhere may still be fresh.
+pub fn repository() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").expect("cases are run by cargo").into()
 }
 
 impl Cluster {
@@ -72,7 +77,7 @@ impl Cluster {
 
     /// One step of the harness (a shell function of `tests/cluster/lib`), such as `stop_process kubelet-1`.
     pub fn call(&self, step: &[&str]) {
-        let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/run");
+        let run = repository().join("tests/cluster/run");
         let output = Command::new(run).arg("call").args(step).output().expect("tests/cluster/run");
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {message}", step.join(" "));

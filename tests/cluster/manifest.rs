@@ -48,7 +48,9 @@ pub fn pod(name: &str, node: Option<&str>, claim: &str, script: &str) -> Value {
         "metadata": {"name": name, "labels": {"app": name}},
         "spec": {
             "nodeSelector": selector,
-            "terminationGracePeriodSeconds": 0,
+            // With none at all the API server would forget a pod before the kubelet has unmounted its volume, and none could
+            // ever be stuck in Terminating.
+            "terminationGracePeriodSeconds": 1,
             "restartPolicy": "Never",
             "containers": [{
                 "name": "main",

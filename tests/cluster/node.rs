@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::api::api;
+use super::cluster::cluster;
 
 /// A node of the cluster.
 pub struct Node {
@@ -101,6 +102,62 @@ impl Node {
             .items(&format!("/api/v1/namespaces/per-node/pods?{selector}"))
             .into_iter()
             .find(|pod| pod["metadata"]["deletionTimestamp"].is_null())
+    }
+
+    /// A page of the plugin (`metrics`, `readyz`), as the API server's proxy brings it to a person; nothing where the plugin does
+    /// not answer, or answers that it is not ready.
+    pub fn plugin_page(&self, page: &str) -> Option<String> {
+        let pod = self.plugin()?;
+        let name = pod["metadata"]["name"].as_str()?;
+        let port = pod["spec"]["containers"][0]["ports"][0]["containerPort"].as_u64()?;
+        api().text(&format!("/api/v1/namespaces/per-node/pods/{name}:{port}/proxy/{page}"))
+    }
+
+    /// A number on the plugin's metrics page; 0 where it has no such line.
+    pub fn plugin_metric(&self, name_and_labels: &str) -> u64 {
+        let page = self.plugin_page("metrics").unwrap_or_default();
+        let value = page.lines().find_map(|line| line.strip_prefix(name_and_labels)?.strip_prefix(' '));
+        value.and_then(|value| value.trim().parse().ok()).unwrap_or_default()
+    }
+
+    /// What the plugin's container has logged since it was started.
+    pub fn plugin_log(&self) -> String {
+        let Some(name) = self.plugin().and_then(|pod| Some(pod["metadata"]["name"].as_str()?.to_owned()))
+        else {
+            return String::new();
+        };
+        api().text(&format!("/api/v1/namespaces/per-node/pods/{name}/log")).unwrap_or_default()
+    }
+
+    /// The id of the plugin's process, as the test's own process namespace counts: the one that serves this node's store.
+    pub fn plugin_process(&self) -> Option<u32> {
+        let serving = format!("--store=/var/lib/{}\0", self.store);
+        std::fs::read_dir("/proc").expect("proc").filter_map(Result::ok).find_map(|process| {
+            let command_line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let command_line = String::from_utf8_lossy(&command_line);
+            let serves = command_line.starts_with("/per-node\0serve\0") && command_line.contains(&serving);
+            if serves { process.file_name().to_str()?.parse().ok() } else { None }
+        })
+    }
+
+    /// Ends the node's kubelet or containerd with a signal, and waits until it has ended.
+    pub fn stop(&self, service: &str, signal: &str) {
+        cluster().call(&["stop_process", &format!("{service}-{}", self.number()), signal]);
+    }
+
+    /// Starts it again.
+    pub fn start(&self, service: &str) {
+        cluster().call(&[&format!("start_{service}"), self.number()]);
+    }
+
+    /// Every process and every mount of the node is gone at once; its disk stays.
+    pub fn cut_power(&self) {
+        cluster().call(&["cut_power", self.number()]);
+    }
+
+    /// The node comes up again after that.
+    pub fn boot(&self) {
+        cluster().call(&["boot", self.number()]);
     }
 
     /// Whether the kubelet knows the driver.

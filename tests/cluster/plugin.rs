@@ -1,6 +1,6 @@
 //! What happens to the plugin's own pod: killed, taken away, brought back. Always from outside, as a node or an operator does it.
 
-use super::cluster::cluster;
+use super::cluster::{cluster, repository};
 use super::node::Node;
 use super::wait::wait_until;
 
@@ -18,7 +18,7 @@ pub fn container_id(node: &Node) -> Option<String> {
 /// one to kill.
 pub fn kill(node: &Node) -> bool {
     let Some(id) = container_id(node) else { return false };
-    let run = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/run");
+    let run = repository().join("tests/cluster/run");
     let kill =
         ["call", "in_node", node.number(), "ctr", "-n", "k8s.io", "tasks", "kill", "-s", "SIGKILL", &id];
     std::process::Command::new(run).args(kill).output().expect("run").status.success()
@@ -28,11 +28,16 @@ pub fn kill(node: &Node) -> bool {
 pub fn restart(node: &Node) {
     let before = container_id(node);
     wait_until("the plugin to be killed", || kill(node));
+    wait_another(node, before.as_deref());
+    wait_ready_or_running(node);
+}
+
+/// Waits until the API server has been told of another running container of the plugin than `before`.
+pub fn wait_another(node: &Node, before: Option<&str>) {
     wait_until("another container of the plugin", || {
         let now = container_id(node);
-        now.is_some() && now != before
+        now.is_some() && now.as_deref() != before
     });
-    wait_ready_or_running(node);
 }
 
 /// Waits until the plugin on a node is ready and known to the kubelet.
@@ -53,8 +58,13 @@ pub fn wait_ready_or_running(node: &Node) {
 
 /// Removes the plugin from a node, by a selector that fits no node, and waits until it has gone.
 pub fn take_away(node: &Node) {
-    select(node, "\"away\"");
+    unselect(node);
     wait_until("the plugin to go", || node.plugin().is_none());
+}
+
+/// The first half of that: from now on the node is not to have the plugin, which is still there.
+pub fn unselect(node: &Node) {
+    select(node, "\"away\"");
 }
 
 /// Puts it back and waits until it serves.

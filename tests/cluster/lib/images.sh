@@ -27,20 +27,21 @@ build_workload_images() {
   build_image busybox:latest "$state_dir/busybox.containerfile" "$context"
 }
 
-# build_driver_image [TAG]: from PER_NODE_BINARY where it is given (a quick build while developing), else as a release is
-# built, with the two commands at the top of deploy/Containerfile.
+# build_driver: the binary as a release is built, with the first command at the top of deploy/Containerfile. Where a binary is
+# given (PER_NODE_BINARY, a quick build while developing) there is nothing to do.
+build_driver() {
+  [ -z "${PER_NODE_BINARY:-}" ] || return 0
+  log "building the driver as a release is built"
+  (cd "$repository" && RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --locked --profile dist \
+    --no-default-features --target x86_64-unknown-linux-gnu)
+}
+
+# build_driver_image: with the second command.
 build_driver_image() {
-  local tag=${1:-test} repository binary=${PER_NODE_BINARY:-} context=$state_dir/driver
-  repository=$(cd "$here/../.." && pwd)
-  if [ -z "$binary" ]; then
-    log "building the driver as a release is built"
-    (cd "$repository" && RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --locked --profile dist \
-      --no-default-features --target x86_64-unknown-linux-gnu)
-    binary=${CARGO_TARGET_DIR:-$repository/target}/x86_64-unknown-linux-gnu/dist/per-node
-  fi
+  local context=$state_dir/driver built=${CARGO_TARGET_DIR:-$repository/target}/x86_64-unknown-linux-gnu/dist/per-node
   mkdir -p "$context"
-  cp "$binary" "$context/per-node"
-  build_image "per-node:$tag" "$repository/deploy/Containerfile" "$context"
+  cp "${PER_NODE_BINARY:-$built}" "$context/per-node"
+  build_image per-node:test "$repository/deploy/Containerfile" "$context"
 }
 
 # tag_driver_image TAG: the driver once more under another tag, on every node: what an upgrade pulls.

@@ -18,12 +18,23 @@ ethtool ethtool
 socat socat
 openssl openssl
 jq jq
+strace strace
 mkfs.xfs xfsprogs
 mkfs.btrfs btrfs-progs
 LIST
   [ ${#missing[@]} = 0 ] && return
   log "installing ${missing[*]}"
-  apt-get update -qq > /dev/null
-  # Only the programs are wanted; a service that the package starts would be a second containerd.
-  DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+  local try
+  for try in 1 2 3; do
+    if install_quietly "${missing[@]}"; then return; fi
+    log "installing failed (try $try of 3)"
+    sleep 5
+  done
+  fail "these packages cannot be installed: ${missing[*]}"
+}
+
+# Only the programs are wanted; a service that the package starts would be a second containerd.
+install_quietly() {
+  apt-get update -qq > /dev/null &&
+    DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "$@" > /dev/null
 }

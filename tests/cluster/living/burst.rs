@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::on_a_node;
 use crate::api::api;
-use crate::case::run;
 use crate::manifest;
 use crate::wait::{stays_true, wait_for, wait_until};
 use crate::writer::Writer;
@@ -21,8 +21,7 @@ fn list(items: &[Value]) -> Value {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c19_many_pods_with_many_volumes_start_at_once_and_end_at_once() {
-    run("c19-many", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c19-many", |case, node| {
         let count = std::env::var("PER_NODE_PODS").ok().and_then(|value| value.parse().ok()).unwrap_or(PODS);
         let handles: Vec<_> = (0..count).map(|n| case.handle(&format!("v{n}"))).collect();
         let mut objects = Vec::new();
@@ -46,8 +45,7 @@ fn c19_many_pods_with_many_volumes_start_at_once_and_end_at_once() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c22_a_burst_of_a_thousand_volumes_takes_no_copy_that_is_named() {
-    run("c22-burst", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c22-burst", |case, node| {
         let writer = Writer::start(case, node);
         let kept = case.bound_volume("kept", "ReadWriteMany");
         case.running_pod("kept", node, &kept, "echo kept > /data/file");

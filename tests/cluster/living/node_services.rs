@@ -1,6 +1,6 @@
 //! Kubelet and containerd restarted, a node drained, pods that end while the kubelet is away (C11, C17, C40, C43).
 
-use crate::case::run;
+use super::on_a_node;
 use crate::cluster::cluster;
 use crate::plugin;
 use crate::wait::wait_until;
@@ -9,8 +9,7 @@ use crate::writer::Writer;
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c11_a_kubelet_restart_leaves_mounts_alone_also_with_edited_options() {
-    run("c11-kubelet", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c11-kubelet", |case, node| {
         let writer = Writer::start(case, node);
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("pod", node, &handle, "true");
@@ -24,9 +23,9 @@ fn c11_a_kubelet_restart_leaves_mounts_alone_also_with_edited_options() {
             r#"{"spec":{"mountOptions":["noexec","usrquota"]}}"#,
         ]);
 
-        cluster().call(&["stop_process", "kubelet-1"]);
-        cluster().call(&["start_kubelet", "1"]);
-        wait_until("the kubelet", || cluster().kubectl(&["get", "nodes", "node-1"]).contains(" Ready"));
+        node.stop("kubelet", "TERM");
+        node.start("kubelet");
+        wait_until("the kubelet", || cluster().kubectl(&["get", "nodes", node.name]).contains(" Ready"));
         plugin::wait_ready(node);
         // A pod that is new to the restarted kubelet shows that it has reconciled the old ones.
         let other = case.bound_volume("w", "ReadWriteMany");
@@ -44,14 +43,13 @@ fn c11_a_kubelet_restart_leaves_mounts_alone_also_with_edited_options() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c17_pods_that_end_while_the_kubelet_is_away_are_cleaned_up_at_its_return() {
-    run("c17-kubelet", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c17-kubelet", |case, node| {
         let handle = case.bound_volume("v", "ReadWriteMany");
         let uid = case.running_pod("orphan", node, &handle, "echo kept > /data/file");
         wait_until("the file", || node.read(&handle, "file").is_some());
-        cluster().call(&["stop_process", "kubelet-1", "KILL"]);
+        node.stop("kubelet", "KILL");
         case.kubectl(&["delete", "pod", "orphan", "--force", "--grace-period=0"]);
-        cluster().call(&["start_kubelet", "1"]);
+        node.start("kubelet");
 
         let directory = node.kubelet_dir().join("pods").join(&uid);
         wait_until("the mount to go", || node.mounts_of(&handle).is_empty());
@@ -65,11 +63,10 @@ fn c17_pods_that_end_while_the_kubelet_is_away_are_cleaned_up_at_its_return() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c40_a_containerd_restart_is_noticed_by_nobody() {
-    run("c40-containerd", |case| {
-        let node = &case.cluster.second;
+    on_a_node("c40-containerd", |case, node| {
         let writer = Writer::start(case, node);
-        cluster().call(&["stop_process", "containerd-2"]);
-        cluster().call(&["start_containerd", "2"]);
+        node.stop("containerd", "TERM");
+        node.start("containerd");
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("new", node, &handle, "true");
         writer.noticed_nothing();
@@ -79,8 +76,7 @@ fn c40_a_containerd_restart_is_noticed_by_nobody() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c17_a_drained_node_holds_nothing() {
-    run("c17-drained", |case| {
-        let node = &case.cluster.second;
+    on_a_node("c17-drained", |case, node| {
         let writer = Writer::start(case, node);
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("pod", node, &handle, "echo kept > /data/file");

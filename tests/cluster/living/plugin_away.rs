@@ -1,6 +1,6 @@
 //! The plugin is away while things change, and comes back (C21, C22, C40).
 
-use crate::case::run;
+use super::on_a_node;
 use crate::manifest;
 use crate::plugin;
 use crate::wait::{stays_true, wait_until};
@@ -9,8 +9,7 @@ use crate::writer::Writer;
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c21_a_volume_deleted_while_the_plugin_was_away_goes_after_its_start() {
-    run("c21-away", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c21-away", |case, node| {
         let writer = Writer::start(case, node);
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("pod", node, &handle, "echo x > /data/file");
@@ -29,8 +28,7 @@ fn c21_a_volume_deleted_while_the_plugin_was_away_goes_after_its_start() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c22_a_volume_made_again_before_the_sweep_keeps_its_copy() {
-    run("c22-made-again", |case| {
-        let node = &case.cluster.second;
+    on_a_node("c22-made-again", |case, node| {
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("pod", node, &handle, "echo kept > /data/file");
         wait_until("the file", || node.read(&handle, "file").is_some());
@@ -58,8 +56,7 @@ fn c22_a_volume_made_again_before_the_sweep_keeps_its_copy() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c17_a_pod_deleted_while_the_plugin_was_away_ends_after_its_start() {
-    run("c17-away", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c17-away", |case, node| {
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("gentle", node, &handle, "true");
         let other = case.bound_volume("w", "ReadWriteMany");

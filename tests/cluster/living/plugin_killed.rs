@@ -1,8 +1,10 @@
 //! The plugin is killed, restarted and upgraded (C32, C40).
 
-use crate::case::{Case, run};
+use super::on_a_node;
+use crate::case::Case;
 use crate::cluster::cluster;
 use crate::manifest;
+use crate::node::Node;
 use crate::plugin;
 use crate::wait::{wait_for, wait_until};
 use crate::writer::Writer;
@@ -28,8 +30,7 @@ fn number_from_env(name: &str, default: u64) -> u64 {
 }
 
 /// One step of the churn: the pod of a volume is made where there is none, else deleted, gently or by force.
-fn churn(case: &Case, dice: &mut Dice, made: &mut u32) {
-    let node = &case.cluster.first;
+fn churn(case: &Case, node: &Node, dice: &mut Dice, made: &mut u32) {
     let volume = dice.up_to(VOLUMES as u64);
     let handle = format!("{}-v{volume}", case.name);
     let pods = case.kubectl(&["get", "pods", "--selector", &format!("volume={volume}"), "--output=name"]);
@@ -53,8 +54,7 @@ fn churn(case: &Case, dice: &mut Dice, made: &mut u32) {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c40_killed_at_any_instant_of_a_churn_it_loses_and_leaks_nothing() {
-    run("c40-killed", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c40-killed", |case, node| {
         let writer = Writer::start(case, node);
         for volume in 0..VOLUMES {
             case.bound_volume(&format!("v{volume}"), "ReadWriteMany");
@@ -64,7 +64,7 @@ fn c40_killed_at_any_instant_of_a_churn_it_loses_and_leaks_nothing() {
         let (mut dice, mut made, mut killed) = (Dice(seed), 0, 0);
         while killed < number_from_env("PER_NODE_KILLS", KILLS.into()) {
             for _ in 0..=dice.up_to(3) {
-                churn(case, &mut dice, &mut made);
+                churn(case, node, &mut dice, &mut made);
             }
             std::thread::sleep(std::time::Duration::from_millis(dice.up_to(900)));
             killed += u64::from(plugin::kill(node));
@@ -89,8 +89,7 @@ fn c40_killed_at_any_instant_of_a_churn_it_loses_and_leaks_nothing() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c40_a_restart_and_an_upgrade_are_noticed_by_nobody() {
-    run("c40-upgrade", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c40-upgrade", |case, node| {
         let writer = Writer::start(case, node);
         let daemon_set = format!("daemonset/{}", node.daemon_set);
         let rolled = || {
@@ -116,8 +115,7 @@ fn c40_a_restart_and_an_upgrade_are_noticed_by_nobody() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c32_the_count_goes_on_over_a_restart() {
-    run("c32-count", |case| {
-        let node = &case.cluster.second;
+    on_a_node("c32-count", |case, node| {
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("holder", node, &handle, "true");
         case.apply(&manifest::pod("waiter", Some(node.name), &handle, "true"));
@@ -141,20 +139,17 @@ fn c32_the_count_goes_on_over_a_restart() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c43_a_deleted_registration_socket_is_made_again() {
-    let node = &cluster().first;
-    let registry = node.kubelet_dir().join("plugins_registry");
-    let sockets = || -> Vec<_> {
-        std::fs::read_dir(&registry)
-            .expect("the registry")
-            .map(|entry| entry.expect("an entry").path())
-            .collect()
-    };
-    let before = sockets();
-    assert_eq!(before.len(), 1, "{before:?}");
-    std::fs::remove_file(&before[0]).expect("removed");
-    wait_until("the socket", || sockets() == before);
-    wait_until("the registration", || node.driver_is_registered());
-    run("c43-socket", |case| {
+    on_a_node("c43-socket", |case, node| {
+        let registry = node.kubelet_dir().join("plugins_registry");
+        let sockets = || -> Vec<_> {
+            let entries = std::fs::read_dir(&registry).expect("the registry");
+            entries.map(|entry| entry.expect("an entry").path()).collect()
+        };
+        let before = sockets();
+        assert_eq!(before.len(), 1, "{before:?}");
+        std::fs::remove_file(&before[0]).expect("removed");
+        wait_until("the socket", || sockets() == before);
+        wait_until("the registration", || node.driver_is_registered());
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("pod", node, &handle, "true");
     });

@@ -2,33 +2,29 @@
 
 use serde_json::Value;
 
-use crate::case::run;
-use crate::cluster::cluster;
+use super::{alone, on_a_node};
 use crate::manifest;
+use crate::node::Node;
 use crate::plugin;
 use crate::wait::{wait_for, wait_until};
 use crate::writer::Writer;
 
 /// Off and on again, until the plugin serves. What the API server says of the node in between is old.
-fn reboot() {
-    let node = &cluster().first;
+fn reboot(node: &Node) {
     let before = plugin::container_id(node);
-    cluster().call(&["cut_power", "1"]);
-    cluster().call(&["boot", "1"]);
-    wait_until("another container of the plugin", || {
-        let now = plugin::container_id(node);
-        now.is_some() && now != before
-    });
+    node.cut_power();
+    node.boot();
+    plugin::wait_another(node, before.as_deref());
     plugin::wait_ready(node);
 }
 
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c40_after_a_reboot_each_pod_finds_its_copy() {
-    run("c40-reboot", |case| {
+    alone("c40-reboot", |case| {
         let writer = Writer::start(case, &case.cluster.first);
         let elsewhere = Writer::start(case, &case.cluster.second);
-        reboot();
+        reboot(&case.cluster.first);
         writer.came_back();
         elsewhere.noticed_nothing();
     });
@@ -39,8 +35,7 @@ fn c40_after_a_reboot_each_pod_finds_its_copy() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c12_after_a_reboot_one_of_two_pods_holds_and_both_can_end() {
-    run("c12-reboot", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c12-reboot", |case, node| {
         let handle = case.bound_volume("v", "ReadWriteMany");
         let mut holder = manifest::pod("holder", Some(node.name), &handle, "echo line >> /data/lines");
         holder["spec"]["restartPolicy"] = "Always".into();
@@ -50,7 +45,7 @@ fn c12_after_a_reboot_one_of_two_pods_holds_and_both_can_end() {
         waiter["metadata"]["name"] = "waiter".into();
         case.apply(&waiter);
         case.wait_event("waiter", "PerNodeVolumeHeld");
-        reboot();
+        reboot(node);
 
         let is_running = |pod: Option<Value>| {
             pod.is_some_and(|pod| pod["status"]["containerStatuses"][0]["ready"] == true)
@@ -73,15 +68,14 @@ fn c12_after_a_reboot_one_of_two_pods_holds_and_both_can_end() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c15_a_hold_whose_mounts_a_reboot_took_is_stale() {
-    run("c15-reboot", |case| {
-        let node = &case.cluster.first;
+    on_a_node("c15-reboot", |case, node| {
         let handle = case.bound_volume("v", "ReadWriteMany");
         case.running_pod("before", node, &handle, "echo kept > /data/file");
         wait_until("the file", || node.read(&handle, "file").is_some());
-        cluster().call(&["cut_power", "1"]);
+        node.cut_power();
         case.kubectl(&["delete", "pod", "before", "--force", "--grace-period=0"]);
         case.apply(&manifest::pod("after", Some(node.name), &handle, "cat /data/file"));
-        cluster().call(&["boot", "1"]);
+        node.boot();
         case.wait_running("after");
         wait_until("its log", || case.kubectl(&["logs", "after"]) == "kept\n");
         plugin::wait_ready(node);

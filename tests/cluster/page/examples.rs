@@ -3,18 +3,19 @@
 use serde_json::Value;
 
 use crate::api::api;
-use crate::cluster::cluster;
+use crate::cluster::{cluster, repository};
 use crate::wait::wait_until;
 
 /// Applies an example, runs `body`, deletes it again and waits until its copies are gone from both nodes.
 fn with_example(file: &str, handle: &str, body: impl FnOnce()) {
-    let path = format!("{}/deploy/examples/{file}", env!("CARGO_MANIFEST_DIR"));
-    cluster().kubectl(&["apply", "-f", &path]);
+    let path = repository().join("deploy/examples").join(file);
+    let path = path.to_str().expect("a path of text");
+    cluster().kubectl(&["apply", "-f", path]);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
     if outcome.is_err() {
         println!("{}", cluster().kubectl(&["get", "pods,pv,pvc,events", "--all-namespaces"]));
     }
-    cluster().kubectl(&["delete", "-f", &path, "--timeout=90s"]);
+    cluster().kubectl(&["delete", "-f", path, "--timeout=90s"]);
     if let Err(panic) = outcome {
         std::panic::resume_unwind(panic);
     }

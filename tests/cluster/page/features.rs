@@ -88,3 +88,22 @@ fn c13_the_containers_of_one_pod_share_its_copy() {
         assert_eq!(node.mounts_of(&handle).len(), 1);
     });
 }
+
+/// The runtime of these nodes, containerd 1.6 with runc 1.1, has no user namespaces: it is the kubelet that says so, after the
+/// volume was mounted, and the pod ends like any other.
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c17_a_pod_with_users_of_its_own_is_refused_by_this_runtime_and_leaves_nothing() {
+    run("c17-host-users", |case| {
+        let node = &case.cluster.second;
+        let handle = case.bound_volume("v", "ReadWriteMany");
+        let mut pod = manifest::pod("pod", Some(node.name), &handle, "true");
+        pod["spec"]["hostUsers"] = false.into();
+        case.apply(&pod);
+        let message = case.wait_event("pod", "FailedCreatePodSandBox");
+        assert!(message.contains("user namespaces"), "{message}");
+        assert_eq!(node.mounts_of(&handle).len(), 1, "the driver had no part in the refusal");
+        case.delete("pod", "pod");
+        wait_until("its mount to go", || node.mounts_of(&handle).is_empty());
+    });
+}
