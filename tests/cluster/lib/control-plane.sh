@@ -3,6 +3,10 @@
 
 # Gates that a case asks for, e.g. CSIVolumeHealth=true; both the API server and the kubelets get them.
 feature_gates=${FEATURE_GATES:-}
+# Pods have a status for the health of volumes since 1.37; the gate of that name meant something else before.
+if [ "$(cut -d. -f2 <<< "$k8s_version")" -ge 37 ] && [[ $feature_gates != *CSIVolumeHealth=* ]]; then
+  feature_gates=CSIVolumeHealth=true${feature_gates:+,$feature_gates}
+fi
 
 start_etcd() {
   start_process etcd "$parts_dir/etcd" --data-dir "$state_dir/etcd" --unsafe-no-fsync --log-level warn \

@@ -6,6 +6,7 @@ mod events;
 mod examples;
 mod features;
 mod handles;
+mod health;
 mod holding;
 mod mounts;
 mod privilege;
