@@ -13,6 +13,22 @@ use super::handle::Handle;
 #[serde(transparent)]
 pub struct Revision(pub u64);
 
+/// What the store keeps of the API server's history (C22 (c)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// The highest revision ever seen.
+    pub highest: Revision,
+    /// An answer was below it: etcd was put back. It stays so, however far the new history comes, until a person confirms.
+    pub went_back: bool,
+}
+
+impl History {
+    /// A history in which nothing has gone back.
+    pub fn up_to(highest: Revision) -> History {
+        History { highest, went_back: false }
+    }
+}
+
 /// The UID of the namespace `kube-system`, which stands for the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

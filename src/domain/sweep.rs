@@ -1,6 +1,6 @@
 //! The decision about one copy that nobody seems to name (C21, C22): facts in, one outcome out.
 
-use super::proof::{Marker, Revision};
+use super::proof::{History, Marker, Revision};
 use super::tally::{SweepOutcome, WaitingFor};
 
 /// The most PersistentVolumes, of any driver, that a proof lists. Where there are more it waits for the watch instead
@@ -94,9 +94,10 @@ pub fn judge_locked(facts: LockedFacts) -> Option<SweepOutcome> {
     facts.in_use.then_some(SweepOutcome::InUse)
 }
 
-/// Whether an answer may prove anything: its revision is not below the highest seen before it was asked for (C22 (c)).
-pub fn judge_revision(answer: Revision, highest_before: Option<Revision>) -> Option<WaitingFor> {
-    highest_before.is_some_and(|highest| answer < highest).then_some(WaitingFor::Revision)
+/// Whether an answer may prove anything: its revision is not below the highest that was seen before it was asked for
+/// (C22 (c)), and none ever was. A history that went back and has come further since is still another one.
+pub fn judge_history(answer: Revision, before: Option<History>) -> Option<WaitingFor> {
+    before.is_some_and(|before| before.went_back || answer < before.highest).then_some(WaitingFor::Revision)
 }
 
 /// What the store's marker says (C22 (e)).
@@ -184,9 +185,12 @@ mod tests {
 
     #[test]
     fn c22_a_revision_that_goes_back_proves_nothing() {
-        assert_eq!(judge_revision(Revision(5), None), None);
-        assert_eq!(judge_revision(Revision(5), Some(Revision(5))), None);
-        assert_eq!(judge_revision(Revision(4), Some(Revision(5))), Some(WaitingFor::Revision));
+        let before = History::up_to(Revision(5));
+        assert_eq!(judge_history(Revision(5), None), None);
+        assert_eq!(judge_history(Revision(5), Some(before)), None);
+        assert_eq!(judge_history(Revision(4), Some(before)), Some(WaitingFor::Revision));
+        let went_back = History { went_back: true, ..before };
+        assert_eq!(judge_history(Revision(6), Some(went_back)), Some(WaitingFor::Revision));
     }
 
     #[test]

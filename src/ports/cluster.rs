@@ -67,6 +67,9 @@ pub struct WatchHealth {
     pub live: bool,
     /// The highest revision that an answer carried since the view was last begun from nothing.
     pub highest: Option<Revision>,
+    /// A consistent answer carried a revision below one that was seen before it was asked for: the API server's history
+    /// was put back since the view was last begun from nothing.
+    pub went_back: bool,
     /// When a list was last complete or the stream last brought something.
     pub last_sync: Option<Monotonic>,
     /// The revision up to which the view is complete: its list, or what the unbroken chain of streams after that list has

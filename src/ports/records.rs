@@ -1,5 +1,5 @@
 //! What the store remembers beside the copies: targets (journal and holds), whose the trash is, event
-//! series, the highest revision, the marker.
+//! series, the API server's history, the marker.
 //!
 //! All of it lies in space set aside at the first start, so that a full disk stops none of it (C16). Reads
 //! answer from memory and wait for nothing.
@@ -13,7 +13,7 @@ use super::failure::Failure;
 use crate::domain::event_series::{EventName, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
-use crate::domain::proof::{Marker, Revision};
+use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::TrashId;
 
@@ -64,10 +64,10 @@ pub trait Records: Send + Sync {
     /// Fine where there is none.
     async fn drop_series(&self, name: &EventName) -> Result<(), RecordsError>;
 
-    /// The highest revision ever seen.
-    fn revision(&self) -> Option<Revision>;
-    /// Writes the revision; with `durable`, returns only when it outlives a power failure.
-    async fn put_revision(&self, revision: Revision, durable: bool) -> Result<(), RecordsError>;
+    /// How far the API server's history had come, and whether it went back.
+    fn history(&self) -> Option<History>;
+    /// Writes it; with `durable`, returns only when it outlives a power failure.
+    async fn put_history(&self, history: History, durable: bool) -> Result<(), RecordsError>;
 
     /// Which driver and cluster this store belongs to.
     fn marker(&self) -> Option<Marker>;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use per_node::domain::event_series::{Series, SeriesBook, SeriesKey};
 use per_node::domain::holds::{Makes, TargetRecord, TargetState};
 use per_node::domain::pod::{PodName, PodReference, PodUid};
-use per_node::domain::proof::{ClusterUid, Marker, Revision};
+use per_node::domain::proof::{ClusterUid, History, Marker, Revision};
 use per_node::domain::refusal::Reason;
 use per_node::domain::time::Wall;
 use per_node::domain::trash::TrashId;
@@ -20,7 +20,7 @@ pub fn cases<B: Bench>() -> Vec<ContractCase<B>> {
         ("c03_a_trash_id_is_never_used_twice", trash_ids),
         ("c15_the_trash_entries_of_a_handle_are_told", trashed),
         ("c32_event_series_are_kept_by_name", series),
-        ("c22_revision_and_marker_are_kept", revision_and_marker),
+        ("c22_history_and_marker_are_kept", history_and_marker),
         ("c40_every_record_outlives_the_process", restart),
     ]
 }
@@ -128,13 +128,16 @@ fn marker() -> Marker {
     Marker { driver_name: "per-node.liken.sh".into(), cluster_uid: ClusterUid("uid-of-kube-system".into()) }
 }
 
-fn revision_and_marker<B: Bench>(bench: &mut B) {
+fn history_and_marker<B: Bench>(bench: &mut B) {
     let records = bench.records();
-    assert_eq!((records.revision(), records.marker()), (None, None));
+    assert_eq!((records.history(), records.marker()), (None, None));
     // The lower one is what a person confirms after etcd was restored from a backup.
-    for (revision, durable) in [(7, false), (90, true), (30, true), (31, false)] {
-        bench.wait(records.put_revision(Revision(revision), durable)).expect("written");
-        assert_eq!(records.revision(), Some(Revision(revision)));
+    for (revision, went_back, durable) in
+        [(7, false, false), (90, false, true), (90, true, true), (30, false, true), (31, false, false)]
+    {
+        let history = History { highest: Revision(revision), went_back };
+        bench.wait(records.put_history(history, durable)).expect("written");
+        assert_eq!(records.history(), Some(history));
     }
     bench.wait(records.put_marker(&marker())).expect("written");
     let other = Marker { driver_name: "another".into(), ..marker() };
@@ -154,8 +157,9 @@ fn restart<B: Bench>(bench: &mut B) {
     bench.wait(records.put_target(&kept)).expect("written");
     let id = bench.wait(records.reserve_trash(&handle("h"))).expect("an id");
     bench.wait(records.put_series(&one_series("a"))).expect("written");
-    for revision in [5, 6, 4] {
-        bench.wait(records.put_revision(Revision(revision), false)).expect("written");
+    let history = History { highest: Revision(4), went_back: true };
+    for history in [History::up_to(Revision(5)), History::up_to(Revision(6)), history] {
+        bench.wait(records.put_history(history, false)).expect("written");
     }
     bench.wait(records.put_marker(&marker())).expect("written");
     drop(records);
@@ -164,5 +168,5 @@ fn restart<B: Bench>(bench: &mut B) {
     assert_eq!(records.targets(), [kept, held]);
     assert_eq!(records.trash_records(), [(id, handle("h"))]);
     assert_eq!(records.series(), [one_series("a")]);
-    assert_eq!((records.revision(), records.marker()), (Some(Revision(4)), Some(marker())));
+    assert_eq!((records.history(), records.marker()), (Some(history), Some(marker())));
 }

@@ -58,6 +58,7 @@ async fn c22_a_stream_of_a_history_that_was_put_back_is_none_of_the_chain() {
     reached(&harness, 27).await;
     assert!(harness.names("b"), "what was made in the new history is seen");
     assert_eq!(harness.highest(), Some(30), "which the sweep compares with what it reads (C22 (c))");
+    assert!(harness.cluster.watch_health().went_back && harness.sweep_wanted.take());
     assert_eq!((harness.count("watch", "went_back"), harness.count("watch_list", "ok")), (1, 2));
     drop(list);
     api.verify();

@@ -60,7 +60,6 @@ pub fn short_settings() -> Settings {
         backoff_first: Duration::from_millis(2),
         backoff_max: Duration::from_millis(10),
         reopen_pause: Duration::from_millis(1),
-        head_jitter: Duration::ZERO,
         proof_jitter: Duration::ZERO,
         proof_jitter_per_volume: Duration::ZERO,
         ..Settings::default()

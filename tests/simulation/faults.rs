@@ -93,7 +93,7 @@ fn node_fault(call: NodeCall, options: &Options, chance: &mut Chance) -> Fault<K
         | NodeCall::ReserveTrash
         | NodeCall::ForgetTrash
         | NodeCall::DropSeries
-        | NodeCall::PutRevision
+        | NodeCall::PutHistory
         | NodeCall::PutMarker => faults(&[io, after, lost_before, lost_after]),
     };
     chance.pick(&of_call).unwrap_or(Fault::None)

@@ -32,6 +32,7 @@ pub fn check(simulation: &mut Simulation) -> Result<(), Violation> {
     c15_a_running_pod_sees_its_copy(simulation)?;
     c23_no_mount_shows_what_was_removed(simulation)?;
     note_what_is_unnamed(simulation);
+    c22_a_history_that_went_back_is_a_persons_to_confirm(simulation)?;
     removed_copies_were_unnamed_at_a_proof(simulation)?;
     c32_event_counts_only_grow(simulation)?;
     note_what_is_shown(simulation);
@@ -213,6 +214,20 @@ pub fn no_final_code_where_the_target_was(call: &Call, error: &PublishError) -> 
     Ok(())
 }
 
+/// C22 (c): what the store has noticed it does not forget by itself, however far the new history comes.
+fn c22_a_history_that_went_back_is_a_persons_to_confirm(
+    simulation: &mut Simulation,
+) -> Result<(), Violation> {
+    let now = simulation.node.history_on_disk().is_some_and(|history| history.went_back);
+    let before = std::mem::replace(&mut simulation.went_back, now);
+    let mut ledger = simulation.ledger.lock().unwrap();
+    ledger.seen.went_back += u32::from(now && !before);
+    if before && !now && !std::mem::take(&mut ledger.confirm_asked) {
+        return violated("that the history went back was forgotten without a person".to_owned());
+    }
+    Ok(())
+}
+
 /// C21, C22: a copy that pods have written to goes only on a proof.
 fn removed_copies_were_unnamed_at_a_proof(simulation: &mut Simulation) -> Result<(), Violation> {
     let now = simulation.node.copy_identities();
@@ -230,6 +245,9 @@ fn removed_copies_were_unnamed_at_a_proof(simulation: &mut Simulation) -> Result
             continue;
         }
         ledger.seen.removed += 1;
+        if simulation.went_back {
+            return violated(format!("{handle} was removed in a history that went back"));
+        }
         let Some(plugin) = &simulation.plugin else {
             return violated(format!("{handle} was removed while no process ran"));
         };

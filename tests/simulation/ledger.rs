@@ -54,6 +54,8 @@ pub struct Ledger {
     /// The last step after which no volume of a cluster, by its UID, named the handle: the truth, whatever anybody was
     /// answered.
     pub unnamed: BTreeMap<(String, Handle), u64>,
+    /// A person has confirmed, and the store has not changed its mind about the history since.
+    pub confirm_asked: bool,
     /// The last step after which a mount showed the handle.
     pub shown: BTreeMap<Handle, u64>,
     /// The last step after which the watch said that it saw the handle's deletion.
@@ -82,6 +84,7 @@ pub struct Seen {
     pub crashes: u32,
     pub reboots: u32,
     pub restores: u32,
+    pub went_back: u32,
     pub confirmed: u32,
     pub forgotten: u32,
     pub events: u32,
@@ -103,6 +106,7 @@ impl Seen {
             (&mut self.crashes, other.crashes),
             (&mut self.reboots, other.reboots),
             (&mut self.restores, other.restores),
+            (&mut self.went_back, other.went_back),
             (&mut self.confirmed, other.confirmed),
             (&mut self.forgotten, other.forgotten),
             (&mut self.events, other.events),
@@ -124,6 +128,7 @@ impl Seen {
             ("crashes", self.crashes),
             ("reboots", self.reboots),
             ("restores", self.restores),
+            ("histories that went back", self.went_back),
             ("confirmed", self.confirmed),
             ("forgotten", self.forgotten),
             ("events", self.events),

@@ -106,7 +106,10 @@ impl Simulation {
         let waits = self.plugin.as_ref().is_some_and(|plugin| plugin.driver.tally().waiting().is_some());
         if waits && self.away.is_none() {
             self.note(|| "a person confirms".to_owned());
-            self.ledger.lock().unwrap().seen.confirmed += 1;
+            let mut ledger = self.ledger.lock().unwrap();
+            ledger.seen.confirmed += 1;
+            ledger.confirm_asked = true;
+            drop(ledger);
             if let Some(plugin) = &self.plugin {
                 plugin.confirm();
             }

@@ -41,6 +41,8 @@ pub struct Simulation {
     pub copies: BTreeMap<String, FileIdentity>,
     /// The highest revision on disk before the latest step.
     pub kept_before: Option<Revision>,
+    /// The store knew before this step that the API server's history was put back.
+    pub went_back: bool,
     /// The task that the latest step let go on; empty where the world acted.
     pub polled: String,
     trace: Option<Trace>,
@@ -83,6 +85,7 @@ impl Simulation {
             uptime: Duration::ZERO,
             copies: BTreeMap::new(),
             kept_before: None,
+            went_back: false,
             polled: String::new(),
             trace,
         }

@@ -96,7 +96,7 @@ fn c22_without_a_complete_answer_nothing_is_confirmed() {
     }
     world.node.gate().script(NodeCall::PutMarker, io());
     assert!(matches!(run(world.sweeper.confirm()), Err(ConfirmError::Records(_))));
-    world.node.gate().script(NodeCall::PutRevision, io());
+    world.node.gate().script(NodeCall::PutHistory, io());
     assert!(matches!(run(world.sweeper.confirm()), Err(ConfirmError::Records(_))));
     assert_eq!(world.sweeper.waiting(), Some(WaitingFor::MarkerMissing));
 }

@@ -79,10 +79,12 @@ fn c21_before_the_watch_has_synced_nothing_goes() {
 }
 
 #[test]
-fn c22_a_watch_that_is_not_live_proves_nothing() {
+fn c22_a_watch_that_is_not_live_proves_nothing_and_nobody_is_asked() {
     let mut world = orphaned();
     world.view.drop_watch();
+    world.api.cluster_gate().take_calls();
     world.sweep();
+    assert_eq!(world.api.cluster_gate().take_calls(), []);
     assert!(world.has_copy("data"));
     assert_eq!(world.swept(SweepOutcome::NoProof), 1);
     world.view.reopen();
@@ -237,6 +239,85 @@ fn c22_an_etcd_that_was_put_back_is_noticed_at_the_next_tick_also_where_nothing_
 }
 
 #[test]
+fn c22_a_history_that_went_back_waits_for_a_person_however_far_it_comes_also_after_a_restart() {
+    let mut world = orphaned();
+    let backup = world.api.backup();
+    world.api.touch();
+    world.view.bookmark();
+    world.api.restore(&backup);
+    world.sweep();
+    assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::Revision));
+    (0..50).for_each(|_| world.api.touch());
+    world.view.relist();
+    for _ in 0..3 {
+        world.tick();
+    }
+    assert!(world.has_copy("data"));
+    let mut world = world.restart();
+    for _ in 0..3 {
+        world.tick();
+    }
+    assert!(world.has_copy("data"));
+    assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::Revision));
+    run(world.sweeper.confirm()).unwrap();
+    world.view.relist();
+    world.tick();
+    world.tick();
+    assert!(!world.has_copy("data"));
+    assert_eq!(world.driver.tally().waiting(), None);
+}
+
+#[test]
+fn c22_what_the_watch_noticed_is_kept_at_once_and_not_at_the_next_tick() {
+    let mut world = orphaned();
+    world.api.create_volume("data", DRIVER_NAME, &h("data"));
+    world.view.relist();
+    world.sweep();
+    let backup = world.api.backup();
+    world.api.touch();
+    world.view.bookmark();
+    world.api.restore(&backup);
+    // A new chain begins below what the last one had reached; then the new history passes that.
+    world.view.break_chain();
+    world.view.reopen();
+    (0..9).for_each(|_| world.api.touch());
+    world.sweep();
+    assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::Revision));
+    let world = world.restart();
+    assert!(world.records.history().unwrap().went_back);
+}
+
+#[test]
+fn c22_a_history_that_went_back_is_remembered_by_the_process_where_the_store_cannot_be_written() {
+    let mut world = orphaned();
+    let backup = world.api.backup();
+    world.api.touch();
+    world.view.bookmark();
+    world.api.restore(&backup);
+    world.node.gate().script(NodeCall::PutHistory, io());
+    world.sweep();
+    assert!(!world.records.history().unwrap().went_back);
+    (0..9).for_each(|_| world.api.touch());
+    // The fake's view knows nothing of it any more.
+    world.tick();
+    world.tick();
+    assert!(world.has_copy("data"));
+    assert!(world.records.history().unwrap().went_back, "written once it can be");
+}
+
+#[test]
+fn c22_what_waited_for_another_cluster_goes_on_when_its_own_is_back() {
+    let mut world = orphaned();
+    world.api.set_cluster_uid("another");
+    world.tick();
+    assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::MarkerDiffers));
+    world.api.set_cluster_uid("cluster-1");
+    world.tick();
+    assert_eq!(world.driver.tally().waiting(), None);
+    assert!(!world.has_copy("data"));
+}
+
+#[test]
 fn c22_the_highest_revision_outlives_a_restart() {
     let mut world = orphaned();
     let backup = world.api.backup();
@@ -256,8 +337,8 @@ fn c22_the_highest_revision_outlives_a_restart() {
 fn c22_a_revision_that_cannot_be_kept_proves_nothing() {
     let mut world = orphaned();
     world.api.touch();
-    world.node.gate().script(NodeCall::PutRevision, io());
-    world.node.gate().script(NodeCall::PutRevision, io());
+    world.node.gate().script(NodeCall::PutHistory, io());
+    world.node.gate().script(NodeCall::PutHistory, io());
     world.sweep();
     assert!(world.has_copy("data"));
 }
@@ -309,10 +390,10 @@ fn c22_another_cluster_sweeps_nothing_of_this_store() {
     assert!(world.has_copy("data"));
     assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::MarkerDiffers));
     // The other cluster's revisions mean nothing here.
-    let kept = world.records.revision();
+    let kept = world.records.history();
     world.api.touch();
     world.view.relist();
     world.tick();
-    assert_eq!(world.records.revision(), kept);
+    assert_eq!(world.records.history(), kept);
     assert_eq!(world.node.marker_on_disk().unwrap().cluster_uid, ClusterUid("cluster-1".to_owned()));
 }

@@ -5,7 +5,7 @@ use per_node::domain::sweep::PROOF_LIST_VOLUMES_MAX;
 use per_node::domain::tally::{SweepOutcome, WaitingFor};
 use per_node::ports::cluster::{Cluster, ClusterError};
 
-use crate::world::{DRIVER_NAME, SWEEP_EVERY, World, h};
+use crate::world::{DRIVER_NAME, SWEEP_EVERY, World, h, pod, poll, run};
 
 /// A swept world of a cluster that has this many volumes of other drivers, with the volumes `data` and `more`, each with
 /// a copy that its pod has left.
@@ -108,6 +108,25 @@ fn c22_a_copy_that_was_published_meanwhile_needs_a_proof_of_its_own() {
     world.view.bookmark();
     world.sweep();
     assert!(!world.has_copy("data"));
+}
+
+#[test]
+fn c22_a_publish_and_unpublish_while_the_head_is_read_make_it_no_proof() {
+    let world = large();
+    delete_behind(&world, "data");
+    world.api.cluster_gate().script(ClusterCall::Head, Fault::HangAfter);
+    let web = pod("web-2", "data");
+    world.prepare(&web);
+    let World { node, api, view, driver, mut sweeper, .. } = world;
+    let mut step = Box::pin(sweeper.step());
+    assert!(poll(&mut step).is_pending());
+    run(driver.publish(&web.request())).unwrap();
+    run(driver.unpublish(&web.unpublish_request())).unwrap();
+    view.bookmark();
+    api.cluster_gate().release_all();
+    run(step);
+    assert!(node.copy(&h("data")).is_some());
+    assert_eq!(driver.tally().sweeps(SweepOutcome::Disturbed), 1);
 }
 
 #[test]
@@ -264,7 +283,7 @@ fn c22_a_confirmation_gives_up_what_was_being_proved() {
     world.view.repeat_bookmark();
     world.view.repeat_bookmark();
     world.sweep();
-    crate::world::run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm()).unwrap();
     // In the history that counts now somebody names it again.
     world.api.create_volume("data", DRIVER_NAME, &h("data"));
     world.view.relist();

@@ -4,6 +4,7 @@
 //! asked of the server each time, after a wait that keeps the nodes of a cluster from asking all at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -67,13 +68,13 @@ impl KubeCluster {
         &self.view
     }
 
-    /// Waits for this node's turn to list: longer where the list is longer, as it then costs the server more.
-    async fn wait_for_turn(&self) {
+    /// Waits for this node's turn: longer in a larger cluster, and not longer than `longest`.
+    async fn wait_for_turn(&self, longest: Duration) {
         let settings = self.transport.settings();
         let volumes = u32::try_from(self.view.health().volumes).unwrap_or(u32::MAX);
         let spread =
             settings.proof_jitter_per_volume.saturating_mul(volumes).saturating_add(settings.proof_jitter);
-        sleep(jitter(spread.min(settings.proof_jitter_max))).await;
+        sleep(jitter(spread.min(longest))).await;
     }
 
     async fn read_cluster_uid(&self) -> Result<ClusterUid, ApiError> {
@@ -113,7 +114,7 @@ impl Cluster for KubeCluster {
     }
 
     async fn head(&self) -> Result<Revision, ClusterError> {
-        sleep(jitter(self.transport.settings().head_jitter)).await;
+        self.wait_for_turn(self.transport.settings().head_jitter_max).await;
         let writer = self.view.writer();
         let read = self.lister.head().await;
         Call::Head.count(&self.tally, read.as_ref().err());
@@ -123,7 +124,7 @@ impl Cluster for KubeCluster {
     }
 
     async fn list(&self) -> Result<NamedHandles, ClusterError> {
-        self.wait_for_turn().await;
+        self.wait_for_turn(self.transport.settings().list_jitter_max).await;
         let writer = self.view.writer();
         let listed = self.lister.full_list().await;
         Call::ProofList.count(&self.tally, listed.as_ref().err());

@@ -116,9 +116,19 @@ impl Writer {
         });
     }
 
-    /// A full list was read: a new chain begins, its watch does not stand yet.
-    pub(super) fn begin(&self, listing: Listing) {
+    /// The API server's history was put back: what it answers now is lower than what was seen before it was asked.
+    pub(super) fn went_back(&self) {
+        self.write(|state| state.health.went_back = true);
+        self.view.sweep_wanted.raise();
+    }
+
+    /// A full list was read: a new chain begins, its watch does not stand yet. `highest_before` was known before the list
+    /// was asked for.
+    pub(super) fn begin(&self, listing: Listing, highest_before: Option<Revision>) {
         let now = self.view.clock.monotonic();
+        if Some(Revision(listing.revision)) < highest_before {
+            self.went_back();
+        }
         self.write(|state| {
             state.naming.relist(listing.volumes);
             state.health.reached = Some(Revision(listing.revision));
@@ -250,18 +260,18 @@ mod tests {
             item_count: 1,
         };
         let old = view.writer();
-        old.begin(listing());
+        old.begin(listing(), None);
         old.stream_stands();
         assert!(view.health().live && view.names(&handle));
         view.start_over();
-        old.begin(listing());
+        old.begin(listing(), None);
         old.stream_stands();
         old.heard_of(500);
         assert_eq!(old.bookmark(30), Ok(()));
         assert_eq!(view.health(), WatchHealth::default());
         assert!(!view.names(&handle));
         let new = view.writer();
-        new.begin(listing());
+        new.begin(listing(), None);
         new.stream_stands();
         assert!(view.health().live && view.names(&handle));
         assert_eq!(view.health().highest, Some(Revision(20)));

@@ -50,14 +50,15 @@ pub struct Settings {
     pub backoff_max: Duration,
     /// Pause before a watch that its server ended in good order is opened again, before jitter of as much again.
     pub reopen_pause: Duration,
-    /// A read of the head waits up to this: a deletion wakes every node at the same instant.
-    pub head_jitter: Duration,
-    /// A full list that proves an absence waits up to this, so that the nodes of a cluster do not all ask at once.
+    /// What is asked for a proof waits up to this: a deletion wakes every node of a cluster at the same instant.
     pub proof_jitter: Duration,
-    /// What each PersistentVolume of the last list adds to `proof_jitter`: a list costs the server what it is long.
+    /// What each PersistentVolume of the last list adds to `proof_jitter`: where there are many there are many nodes, and a
+    /// list costs the server what it is long.
     pub proof_jitter_per_volume: Duration,
-    /// The longest wait before a proof.
-    pub proof_jitter_max: Duration,
+    /// The longest wait before a full list.
+    pub list_jitter_max: Duration,
+    /// The longest wait before a read of the head.
+    pub head_jitter_max: Duration,
 }
 
 impl Default for Settings {
@@ -73,10 +74,10 @@ impl Default for Settings {
             backoff_first: Duration::from_millis(500),
             backoff_max: Duration::from_secs(30),
             reopen_pause: Duration::from_millis(100),
-            head_jitter: Duration::from_secs(1),
             proof_jitter: Duration::from_secs(1),
             proof_jitter_per_volume: Duration::from_micros(600),
-            proof_jitter_max: Duration::from_secs(60),
+            list_jitter_max: Duration::from_secs(60),
+            head_jitter_max: Duration::from_secs(10),
         }
     }
 }

@@ -92,6 +92,7 @@ impl Watcher {
 
     /// One list and what follows it, until the chain breaks.
     async fn one_chain(&self, writer: &Writer, trouble: &mut Trouble) -> ApiError {
+        let highest_before = self.view.health().highest;
         let begun = self.lister.list_for(self.watch_seconds()).await;
         Call::WatchList.count(&self.tally, begun.as_ref().err());
         let begun = match begun {
@@ -106,7 +107,7 @@ impl Watcher {
             streamed = begun.watch.is_some(),
             "the PersistentVolumes are listed"
         );
-        writer.begin(begun.listing);
+        writer.begin(begun.listing, highest_before);
         let mut stream = begun.watch;
         // Streams in a row that ended without a line.
         let mut barren: u32 = 0;
@@ -115,7 +116,12 @@ impl Watcher {
                 Some(lines) => lines,
                 None => match self.reopened(barren).await {
                     Ok(lines) => lines,
-                    Err(error) => return error,
+                    Err(error) => {
+                        if matches!(error, ApiError::WentBack { .. }) {
+                            writer.went_back();
+                        }
+                        return error;
+                    }
                 },
             };
             writer.stream_stands();

@@ -23,7 +23,7 @@ use super::table::Table;
 use crate::domain::event_series::{EventName, SERIES_MAX, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
-use crate::domain::proof::{Marker, Revision};
+use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::TrashId;
 use crate::ports::records::{Records, RecordsError};
@@ -32,7 +32,7 @@ use crate::ports::records::{Records, RecordsError};
 const TARGETS: Layout = Layout { name: "targets", slot_bytes: 8192, slots: 256 };
 const TRASH: Layout = Layout { name: "trash", slot_bytes: 512, slots: 256 };
 const SERIES: Layout = Layout { name: "events", slot_bytes: 8192, slots: SERIES_MAX };
-const REVISION: Layout = Layout { name: "revision", slot_bytes: 4096, slots: 2 };
+const HISTORY: Layout = Layout { name: "history", slot_bytes: 4096, slots: 2 };
 const MARKER: Layout = Layout { name: "marker", slot_bytes: 4096, slots: 2 };
 
 /// The small records of the store.
@@ -46,7 +46,7 @@ struct Shared {
     targets: Table<TargetPath, TargetRecord>,
     trash: Table<TrashId, TrashRecord>,
     series: Table<EventName, Series>,
-    revision: Turns<Revision>,
+    history: Turns<History>,
     marker: Turns<Marker>,
     next_trash: AtomicU64,
 }
@@ -77,7 +77,7 @@ impl SlotRecords {
             next_trash: AtomicU64::new(first_trash(&trash)),
             trash,
             series: Table::open(holds, SERIES, |series: &Series| series.name.clone())?,
-            revision: Turns::open(holds, REVISION)?,
+            history: Turns::open(holds, HISTORY)?,
             marker: Turns::open(holds, MARKER)?,
         };
         Ok(SlotRecords { shared: Arc::new(shared) })
@@ -195,14 +195,14 @@ impl Records for SlotRecords {
         self.write(move |shared| shared.series.remove(&name)).await
     }
 
-    fn revision(&self) -> Option<Revision> {
-        self.shared.revision.get()
+    fn history(&self) -> Option<History> {
+        self.shared.history.get()
     }
 
-    async fn put_revision(&self, revision: Revision, durable: bool) -> Result<(), RecordsError> {
+    async fn put_history(&self, history: History, durable: bool) -> Result<(), RecordsError> {
         let job = move |shared: &Shared| {
-            shared.revision.put(revision)?;
-            if durable { shared.revision.0.sync() } else { Ok(()) }
+            shared.history.put(history)?;
+            if durable { shared.history.0.sync() } else { Ok(()) }
         };
         self.write(job).await
     }
@@ -224,7 +224,7 @@ impl Records for SlotRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::proof::ClusterUid;
+    use crate::domain::proof::{ClusterUid, Revision};
 
     fn open(scratch: &tempfile::TempDir) -> SlotRecords {
         SlotRecords::open(&StoreDirs::open(scratch.path()).unwrap()).unwrap()
@@ -234,20 +234,20 @@ mod tests {
     async fn c22_revision_and_marker_outlive_a_restart_and_a_torn_write() {
         let scratch = tempfile::tempdir().unwrap();
         let records = open(&scratch);
-        assert_eq!((records.revision(), records.marker()), (None, None));
+        assert_eq!((records.history(), records.marker()), (None, None));
         for revision in [5, 9, 7] {
-            records.put_revision(Revision(revision), true).await.unwrap();
+            records.put_history(History::up_to(Revision(revision)), true).await.unwrap();
         }
         let marker = Marker { driver_name: "d".into(), cluster_uid: ClusterUid("c".into()) };
         records.put_marker(&marker).await.unwrap();
         let again = open(&scratch);
-        assert_eq!((again.revision(), again.marker()), (Some(Revision(7)), Some(marker)));
+        assert_eq!((again.history(), again.marker()), (Some(History::up_to(Revision(7))), Some(marker)));
         // The third write went to the slot of the first; torn, it leaves the second.
-        let path = scratch.path().join("holds/revision");
+        let path = scratch.path().join("holds/history");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[0] = b'!';
         std::fs::write(&path, bytes).unwrap();
-        assert_eq!(open(&scratch).revision(), Some(Revision(9)));
+        assert_eq!(open(&scratch).history(), Some(History::up_to(Revision(9))));
     }
 
     #[tokio::test]

@@ -170,6 +170,7 @@ impl ClusterView {
 
     fn relist_locked(&self, server: &State, state: &mut ViewState) {
         let head = server.head();
+        state.health.went_back |= Some(head) < state.health.highest;
         state.names.relist(server.volumes_at(&self.driver, head));
         state.health.synced = true;
         state.health.live = true;

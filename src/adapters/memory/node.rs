@@ -12,7 +12,7 @@ use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::mount_options::{MountFlags, MountOptions};
 use crate::domain::mount_table::{FileIdentity, Place, StoreMount, TargetView};
-use crate::domain::proof::{Marker, Revision};
+use crate::domain::proof::{History, Marker, Revision};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::TrashId;
 
@@ -45,7 +45,7 @@ pub enum NodeCall {
     ForgetTrash,
     PutSeries,
     DropSeries,
-    PutRevision,
+    PutHistory,
     PutMarker,
 }
 
@@ -355,9 +355,14 @@ impl Node {
         self.world().disk.marker.clone()
     }
 
+    /// The API server's history as the disk has it.
+    pub fn history_on_disk(&self) -> Option<History> {
+        self.world().disk.history
+    }
+
     /// The highest revision on disk.
     pub fn revision_on_disk(&self) -> Option<Revision> {
-        self.world().disk.revision
+        self.history_on_disk().map(|history| history.highest)
     }
 
     /// The trash entries on record on disk.

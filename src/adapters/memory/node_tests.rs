@@ -13,6 +13,7 @@ use crate::domain::holds::{TargetRecord, TargetState};
 use crate::domain::mount_options::MountOptions;
 use crate::domain::mount_table::{Place, TargetView};
 use crate::domain::pod::{PodName, PodReference, PodUid};
+use crate::domain::proof::{History, Revision};
 use crate::domain::refusal::Reason;
 use crate::domain::target::TargetPath;
 use crate::domain::time::{Monotonic, Wall};
@@ -45,6 +46,10 @@ fn attached() -> (Node, MemoryMounts, MemoryCopies) {
     let copy = now(copies.ensure(&h("a"))).unwrap();
     now(mounts.attach(&h("a"), copy.identity, &at(TARGET), &MountOptions::default())).unwrap();
     (node, mounts, copies)
+}
+
+fn up_to(revision: u64) -> History {
+    History::up_to(Revision(revision))
 }
 
 #[test]
@@ -170,13 +175,13 @@ fn a_reboot_leaves_directories_copies_and_records_and_no_mount() {
     let (node, _, copies) = attached();
     node.write(TARGET, "file", b"bytes").unwrap();
     let records = MemoryRecords::open(&node);
-    now(records.put_revision(crate::domain::proof::Revision(5), true)).unwrap();
-    now(records.put_revision(crate::domain::proof::Revision(9), false)).unwrap();
+    now(records.put_history(up_to(5), true)).unwrap();
+    now(records.put_history(up_to(9), false)).unwrap();
     node.power_failure();
     assert_eq!(node.view(TARGET), TargetView::Directory { empty: true });
     assert_eq!(node.copy(&h("a")).unwrap()["file"], b"bytes");
     assert!(!now(copies.ensure(&h("a"))).unwrap().made);
-    assert_eq!(MemoryRecords::open(&node).revision(), Some(crate::domain::proof::Revision(5)));
+    assert_eq!(MemoryRecords::open(&node).history(), Some(up_to(5)));
 }
 
 fn record(target: &str) -> TargetRecord {

@@ -12,7 +12,7 @@ use super::node::{Node, NodeCall};
 use crate::domain::event_series::{EventName, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
-use crate::domain::proof::{Marker, Revision};
+use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::TrashId;
 use crate::ports::records::{Records, RecordsError};
@@ -28,8 +28,8 @@ pub(super) struct Disk {
     pub trash: BTreeMap<TrashId, Handle>,
     last_trash: u64,
     series: BTreeMap<EventName, Series>,
-    pub revision: Option<Revision>,
-    revision_durable: Option<Revision>,
+    pub history: Option<History>,
+    history_durable: Option<History>,
     pub marker: Option<Marker>,
 }
 
@@ -41,8 +41,8 @@ impl Default for Disk {
             trash: BTreeMap::new(),
             last_trash: 0,
             series: BTreeMap::new(),
-            revision: None,
-            revision_durable: None,
+            history: None,
+            history_durable: None,
             marker: None,
         }
     }
@@ -50,7 +50,7 @@ impl Default for Disk {
 
 impl Disk {
     pub fn lose_what_is_not_durable(&mut self) {
-        self.revision = self.revision_durable;
+        self.history = self.history_durable;
     }
 }
 
@@ -172,15 +172,15 @@ impl Records for MemoryRecords {
         .await
     }
 
-    fn revision(&self) -> Option<Revision> {
-        locked(&self.known).revision
+    fn history(&self) -> Option<History> {
+        locked(&self.known).history
     }
 
-    async fn put_revision(&self, revision: Revision, durable: bool) -> Result<(), RecordsError> {
-        self.write(NodeCall::PutRevision, |disk| {
-            disk.revision = Some(revision);
+    async fn put_history(&self, history: History, durable: bool) -> Result<(), RecordsError> {
+        self.write(NodeCall::PutHistory, |disk| {
+            disk.history = Some(history);
             if durable {
-                disk.revision_durable = Some(revision);
+                disk.history_durable = Some(history);
             }
             Ok(())
         })

@@ -10,7 +10,7 @@ use super::replace_file;
 use crate::domain::event_series::Series;
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
-use crate::domain::proof::{Marker, Revision};
+use crate::domain::proof::{History, Marker};
 use crate::domain::trash::TrashId;
 
 /// How many records of one kind are kept at most.
@@ -32,7 +32,7 @@ pub struct AllRecords {
     /// The highest trash id ever reserved.
     pub last_trash: u64,
     pub series: Vec<Series>,
-    pub revision: Option<Revision>,
+    pub history: Option<History>,
     pub marker: Option<Marker>,
 }
 

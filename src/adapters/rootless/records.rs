@@ -10,7 +10,7 @@ use super::record_file::AllRecords;
 use crate::domain::event_series::{EventName, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
-use crate::domain::proof::{Marker, Revision};
+use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::TrashId;
 use crate::ports::records::{Records, RecordsError};
@@ -89,12 +89,12 @@ impl Records for Rootless {
         self.change(false, |all| all.series.retain(|kept| &kept.name != name))
     }
 
-    fn revision(&self) -> Option<Revision> {
-        self.record_file().all().revision
+    fn history(&self) -> Option<History> {
+        self.record_file().all().history
     }
 
-    async fn put_revision(&self, revision: Revision, durable: bool) -> Result<(), RecordsError> {
-        self.change(durable, |all| all.revision = Some(revision))
+    async fn put_history(&self, history: History, durable: bool) -> Result<(), RecordsError> {
+        self.change(durable, |all| all.history = Some(history))
     }
 
     fn marker(&self) -> Option<Marker> {

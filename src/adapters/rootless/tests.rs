@@ -12,7 +12,7 @@ use crate::domain::handle::Handle;
 use crate::domain::holds::{Makes, TargetRecord, TargetState};
 use crate::domain::mount_options::MountOptions;
 use crate::domain::mount_table::{FileIdentity, Place, TargetView};
-use crate::domain::proof::{ClusterUid, Marker, Revision};
+use crate::domain::proof::{ClusterUid, History, Marker, Revision};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::TrashId;
 use crate::ports::copies::{Copies, CopiesError, Deletion};
@@ -118,13 +118,14 @@ fn c40_a_restart_finds_every_mount_and_record() {
     };
     let marker = Marker { driver_name: "d".into(), cluster_uid: ClusterUid("c".into()) };
     now(node.double.put_target(&record)).unwrap();
-    now(node.double.put_revision(Revision(7), true)).unwrap();
+    let history = History { highest: Revision(7), went_back: true };
+    now(node.double.put_history(history, true)).unwrap();
     now(node.double.put_marker(&marker)).unwrap();
     let node = node.restarted();
     assert!(matches!(node.look("t"), TargetView::Mounted(stack) if stack.visible == copy));
     assert_eq!(now(node.double.showing(&h("h"), &BTreeSet::new())).unwrap().len(), 1);
     assert_eq!(node.double.targets_of(&h("h")), [record]);
-    assert_eq!((node.double.revision(), node.double.marker()), (Some(Revision(7)), Some(marker)));
+    assert_eq!((node.double.history(), node.double.marker()), (Some(history), Some(marker)));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use super::sweeper::Sweeper;
-use crate::domain::proof::Marker;
+use crate::domain::proof::{History, Marker};
 use crate::domain::tally::WaitingFor;
 use crate::ports::cluster::ClusterError;
 use crate::ports::records::RecordsError;
@@ -41,12 +41,11 @@ impl Sweeper {
             }
         }
         cluster.start_over();
-        let put = driver.ports.records.put_revision(head, true).await;
+        let put = driver.ports.records.put_history(History::up_to(head), true).await;
         put.map_err(ConfirmError::Records)?;
+        self.went_back = false;
         driver.tally.set_waiting(None);
         driver.sweep_wanted.raise();
-        // What was being proved was of the history that a person has given up.
-        self.search = None;
         Ok(waiting)
     }
 }

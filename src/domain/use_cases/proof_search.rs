@@ -9,15 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::marker::MarkerError;
 use super::sweeper::{Pass, Sweeper};
 use crate::domain::handle::Handle;
-use crate::domain::proof::{Epoch, Revision};
-use crate::domain::sweep::{PROOF_LIST_VOLUMES_MAX, WatchFacts, WatchVerdict, judge_revision, judge_watch};
+use crate::domain::proof::{Epoch, History, Revision};
+use crate::domain::sweep::{PROOF_LIST_VOLUMES_MAX, WatchFacts, WatchVerdict, judge_history, judge_watch};
+use crate::domain::tally::WaitingFor;
 
 /// A proof that was begun: all candidates of a pass share it.
 pub(super) struct Search {
     /// The candidates, each with its epoch before the revision was fixed.
     epochs: BTreeMap<Handle, Epoch>,
-    /// The tick that began it, if one did.
-    tick: Option<u64>,
+    /// A tick began it: it judges also what vanished unseen.
+    is_of_tick: bool,
     /// The complete view must be of this revision or a later one.
     wanted: Revision,
     /// How many bookmarks had come when the head was last read.
@@ -28,7 +29,7 @@ pub(super) struct Search {
 /// A finished proof.
 pub(super) struct Proof {
     pub epochs: BTreeMap<Handle, Epoch>,
-    pub tick: Option<u64>,
+    pub is_of_tick: bool,
     /// The candidates that the complete view names.
     pub named: BTreeSet<Handle>,
 }
@@ -42,7 +43,7 @@ impl Sweeper {
         }
         let epochs: BTreeMap<Handle, Epoch> =
             candidates.into_iter().map(|handle| (handle.clone(), self.driver.epochs.of(&handle))).collect();
-        let highest_before = self.highest();
+        let before = self.history();
         let wanted = match self.cluster.head().await {
             Ok(head) => head,
             Err(error) => return self.no_answer(&error, count),
@@ -57,18 +58,21 @@ impl Sweeper {
                 return self.no_proof(count);
             }
         }
-        if let Some(waiting) = judge_revision(wanted, highest_before) {
-            return self.wait_for_person(waiting, count);
+        // Asked again: what the watch saw meanwhile counts too.
+        let before =
+            History { went_back: self.history_went_back(), ..before.unwrap_or(History::up_to(wanted)) };
+        if let Some(waiting) = judge_history(wanted, Some(before)) {
+            return self.doubt_history(waiting, count).await;
         }
         self.stop_waiting();
-        self.keep_revision(wanted).await;
+        self.keep_history(wanted).await;
         if count == 0 {
             return Pass::Complete;
         }
         let health = self.cluster.watch_health();
         let search = Search {
             epochs,
-            tick: is_tick.then_some(self.tick + 1),
+            is_of_tick: is_tick,
             wanted,
             bookmarks: health.bookmarks,
             head_was_repeated: false,
@@ -82,7 +86,7 @@ impl Sweeper {
 
     /// Looks after a search that waits for the watch. Answers also whether candidates have come that need one of their own.
     pub(super) async fn go_on(&mut self, search: Search) -> (Pass, bool) {
-        let (covered, is_of_tick) = (search.epochs.clone(), search.tick.is_some());
+        let (covered, is_of_tick) = (search.epochs.clone(), search.is_of_tick);
         let pass = self.watch(search).await;
         if !matches!(pass, Pass::Complete) {
             return (pass, false);
@@ -118,11 +122,11 @@ impl Sweeper {
                 Pass::Searching
             }
             WatchVerdict::ReadHeadAgain => {
-                let highest_before = self.highest();
+                let before = self.history();
                 match self.cluster.head().await {
                     Ok(head) => {
-                        if let Some(waiting) = judge_revision(head, highest_before) {
-                            return self.wait_for_person(waiting, search.epochs.len());
+                        if let Some(waiting) = judge_history(head, before) {
+                            return self.doubt_history(waiting, search.epochs.len()).await;
                         }
                         search.head_was_repeated = true;
                         search.bookmarks = self.cluster.watch_health().bookmarks;
@@ -148,10 +152,10 @@ impl Sweeper {
     /// A list that is begun now.
     async fn list(&mut self, search: Search) -> Pass {
         let count = search.epochs.len();
-        let highest_before = self.highest().max(Some(search.wanted));
+        let before = self.history();
         match self.cluster.list().await {
-            Ok(named) => match judge_revision(named.revision, highest_before) {
-                Some(waiting) => self.wait_for_person(waiting, count),
+            Ok(named) => match judge_history(named.revision, before) {
+                Some(waiting) => self.doubt_history(waiting, count).await,
                 None => self.finish(search, named.revision, named.handles).await,
             },
             Err(error) => self.no_answer(&error, count),
@@ -160,32 +164,56 @@ impl Sweeper {
 
     /// A complete view at `revision`: what it does not name may go.
     async fn finish(&mut self, search: Search, revision: Revision, named: BTreeSet<Handle>) -> Pass {
-        let Search { epochs, tick, .. } = search;
+        let Search { epochs, is_of_tick, .. } = search;
+        if self.history_went_back() {
+            return self.doubt_history(WaitingFor::Revision, epochs.len()).await;
+        }
         // A power failure must not bring back what is removed on this proof and forget the revision: it is written again
         // even where it is kept already, as nobody waited for the disk then.
         let records = &self.driver.ports.records;
-        let highest = records.revision().max(Some(revision)).unwrap_or(revision);
-        if let Err(error) = records.put_revision(highest, true).await {
+        let highest = records.history().map_or(revision, |kept| kept.highest.max(revision));
+        if let Err(error) = records.put_history(History::up_to(highest), true).await {
             tracing::warn!(%error, "the highest revision cannot be kept; nothing is removed");
             return self.no_proof(epochs.len());
         }
-        self.judge_all(&Proof { epochs, tick, named }).await;
+        self.judge_all(&Proof { epochs, is_of_tick, named }).await;
         Pass::Complete
     }
 
-    fn highest(&self) -> Option<Revision> {
-        self.driver.ports.records.revision().max(self.cluster.watch_health().highest)
+    /// What is known of the API server's history, by the store and by the watch.
+    fn history(&self) -> Option<History> {
+        let kept = self.driver.ports.records.history().map(|kept| kept.highest);
+        let highest = kept.max(self.cluster.watch_health().highest)?;
+        Some(History { highest, went_back: self.history_went_back() })
+    }
+
+    fn history_went_back(&self) -> bool {
+        let kept = self.driver.ports.records.history();
+        self.went_back || kept.is_some_and(|kept| kept.went_back) || self.cluster.watch_health().went_back
+    }
+
+    /// Nothing is removed from now on, also after a restart, until a person confirms.
+    async fn doubt_history(&mut self, waiting: WaitingFor, candidates: usize) -> Pass {
+        self.went_back = true;
+        let records = &self.driver.ports.records;
+        let kept = records.history().unwrap_or(History::up_to(Revision::default()));
+        if !kept.went_back
+            && let Err(error) = records.put_history(History { went_back: true, ..kept }, true).await
+        {
+            tracing::warn!(%error, "a restart will not know that the API server's history was put back");
+        }
+        self.wait_for_person(waiting, candidates)
     }
 
     /// Writes the highest revision that was seen, so that a restart knows it. Only where the marker fits: another
     /// cluster's revisions mean nothing here.
-    async fn keep_revision(&self, head: Revision) {
+    async fn keep_history(&self, head: Revision) {
         let records = &self.driver.ports.records;
         let highest = self.cluster.watch_health().highest.unwrap_or(head).max(head);
-        if records.revision().is_some_and(|kept| kept >= highest) {
+        if records.history().is_some_and(|kept| kept.highest >= highest) {
             return;
         }
-        if let Err(error) = records.put_revision(highest, false).await {
+        if let Err(error) = records.put_history(History::up_to(highest), false).await {
             tracing::warn!(%error, "the highest revision is not kept for a restart");
         }
     }

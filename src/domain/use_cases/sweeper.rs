@@ -33,12 +33,13 @@ pub struct Sweeper {
     next_tick: Monotonic,
     /// How many passes in a row got no proof.
     failures: u32,
-    /// How many ticks have begun a proof, or needed none.
-    pub(super) tick: u64,
     /// A proof that waits for the watch.
     pub(super) search: Option<Search>,
-    /// Handles that a tick's proof found unnamed though no deletion was seen: in which epoch, at which tick.
-    unnamed: BTreeMap<Handle, (Epoch, u64)>,
+    /// The API server's history was put back, and nobody has confirmed it. The store knows too, unless it cannot be
+    /// written.
+    pub(super) went_back: bool,
+    /// Handles that the proof of an earlier tick found unnamed though no deletion was seen, and in which epoch.
+    unnamed: BTreeMap<Handle, Epoch>,
     /// Strangers under `copies/` that the log has named.
     strangers: BTreeSet<String>,
 }
@@ -63,8 +64,8 @@ impl Sweeper {
             cluster,
             next_tick: Monotonic::default(),
             failures: 0,
-            tick: 0,
             search: None,
+            went_back: false,
             unnamed: BTreeMap::new(),
             strangers: BTreeSet::new(),
         }
@@ -111,7 +112,6 @@ impl Sweeper {
         let is_tick = self.is_due();
         let pass = self.pass(is_tick).await;
         if is_tick && !matches!(pass, Pass::NoProof) {
-            self.tick += 1;
             self.put_off_next_tick();
         }
         pass
@@ -133,7 +133,8 @@ impl Sweeper {
             return Pass::NoProof;
         }
         let Some(candidates) = self.candidates(&listing, is_tick).await else { return Pass::NoProof };
-        if candidates.is_empty() && !is_tick {
+        let is_news = self.cluster.watch_health().went_back && !self.went_back;
+        if candidates.is_empty() && !is_tick && !is_news {
             return Pass::Complete;
         }
         self.begin_search(candidates, is_tick).await
@@ -144,7 +145,7 @@ impl Sweeper {
         let (cluster, epochs) = (&self.cluster, &self.driver.epochs);
         let unnamed: Vec<Handle> =
             listing.handles.iter().filter(|handle| !cluster.is_named(handle)).cloned().collect();
-        self.unnamed.retain(|handle, (epoch, _)| unnamed.contains(handle) && epochs.of(handle) == *epoch);
+        self.unnamed.retain(|handle, epoch| unnamed.contains(handle) && epochs.of(handle) == *epoch);
         let candidates =
             unnamed.into_iter().filter(|handle| is_tick || cluster.deletion_was_seen(handle)).collect();
         self.not_in_use(candidates).await
@@ -199,9 +200,7 @@ impl Sweeper {
             let facts = ProofFacts {
                 named: proof.named.contains(handle),
                 deletion_seen: self.cluster.deletion_was_seen(handle),
-                unnamed_at_earlier_tick: proof.tick.is_some_and(|now| {
-                    self.unnamed.get(handle).is_some_and(|&(known, tick)| known == epoch && tick < now)
-                }),
+                unnamed_at_earlier_tick: proof.is_of_tick && self.unnamed.get(handle) == Some(&epoch),
             };
             let outcome = match judge_proof(facts) {
                 Some(outcome) => outcome,
@@ -209,16 +208,18 @@ impl Sweeper {
             };
             self.count(outcome);
             match outcome {
-                SweepOutcome::SecondTick => {
-                    if let Some(tick) = proof.tick {
-                        self.unnamed.insert(handle.clone(), (epoch, tick));
-                    }
+                // The ticks are a period apart, so the next one is another instant.
+                SweepOutcome::SecondTick if proof.is_of_tick => {
+                    self.unnamed.insert(handle.clone(), epoch);
                 }
                 SweepOutcome::Named | SweepOutcome::Removed | SweepOutcome::Disturbed => {
                     self.unnamed.remove(handle);
                 }
                 SweepOutcome::Failed => stuck += 1,
-                SweepOutcome::InUse | SweepOutcome::NoProof | SweepOutcome::WaitsForPerson => {}
+                SweepOutcome::SecondTick
+                | SweepOutcome::InUse
+                | SweepOutcome::NoProof
+                | SweepOutcome::WaitsForPerson => {}
             }
         }
         self.driver.tally.stuck_removals.store(stuck, Ordering::Relaxed);
