@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 /// The bound of every wait that has no reason for another: longer than the kubelet's slowest ordinary step on a busy machine.
 pub const PATIENCE_S: u64 = 90;
 
+/// How long must pass until nobody can say that a removal was only not due yet: more than two of the overlay's sweeps.
+pub const TWO_TICKS_S: u64 = 8;
+
 /// How long one look is from the next. Each look costs the two cores something.
 const PAUSE_MS: u64 = 200;
 

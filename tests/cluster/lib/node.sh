@@ -30,10 +30,10 @@ JSON
 }
 
 write_kubelet_config() {
-  local node=$1 gates="" restarts=""
-  if [ -n "${feature_gates:-}" ]; then gates="featureGates: {${feature_gates//=/: }}"; fi
-  # A killed plugin is back after a second, not after the minutes of a crash loop; versions before 1.35 do not know the field.
-  if [ "$(cut -d. -f2 <<< "$k8s_version")" -ge 35 ]; then restarts="crashLoopBackOff: {maxContainerRestartPeriod: 1s}"; fi
+  local node=$1 gates="${feature_gates//=/: }" line=""
+  # A killed plugin is back after a second, not after the minutes of a crash loop. Versions before 1.35 want a gate for that.
+  if [ "$(cut -d. -f2 <<< "$k8s_version")" -lt 35 ]; then gates+="${gates:+, }KubeletCrashLoopBackOffMax: true"; fi
+  if [ -n "$gates" ]; then line="featureGates: {$gates}"; fi
   cat > "$state_dir/node-$node/kubelet.yaml" << YAML
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -65,8 +65,8 @@ registryPullQPS: 0
 eventRecordQPS: 50
 kubeAPIQPS: 100
 kubeAPIBurst: 200
-$gates
-$restarts
+crashLoopBackOff: {maxContainerRestartPeriod: 1s}
+$line
 YAML
 }
 

@@ -10,10 +10,11 @@ fail() {
   exit 1
 }
 
-# start_time PID: field 22 of its stat line, counted from behind the name, which may hold spaces.
+# start_time PID: field 22 of its stat line, counted from behind the name, which may hold spaces. Read by the shell itself: a
+# program that read it could be ended by the signal that ends a run, and a process be left without a record.
 start_time() {
   local stat
-  stat=$(cat "/proc/$1/stat" 2> /dev/null) || return 1
+  { stat=$(< "/proc/$1/stat"); } 2> /dev/null || return 1
   # shellcheck disable=SC2086
   set -- ${stat##*) }
   echo "${20}"

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::on_a_node;
 use crate::api::api;
 use crate::manifest;
-use crate::wait::{stays_true, wait_for, wait_until};
+use crate::wait::{TWO_TICKS_S, stays_true, wait_for, wait_until};
 use crate::writer::Writer;
 
 /// Pods at once; more by hand: `PER_NODE_PODS=100`.
@@ -66,7 +66,7 @@ fn c22_a_burst_of_a_thousand_volumes_takes_no_copy_that_is_named() {
             let left = "/api/v1/persistentvolumes?labelSelector=burst%3Dyes&limit=1";
             api().get(left).is_some_and(|list| list["items"].as_array().is_some_and(Vec::is_empty))
         });
-        stays_true("the named copy", 12, || node.read(&kept, "file").is_some());
+        stays_true("the named copy", TWO_TICKS_S, || node.read(&kept, "file").is_some());
         writer.noticed_nothing();
         // The watch has not lost its way: the next deletion is seen.
         case.delete_volume(&kept);

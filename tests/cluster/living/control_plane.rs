@@ -8,14 +8,11 @@ use crate::case::Case;
 use crate::cluster::cluster;
 use crate::node::Node;
 use crate::plugin;
-use crate::wait::{PATIENCE_S, stays_true, wait_for, wait_until};
+use crate::wait::{PATIENCE_S, TWO_TICKS_S, stays_true, wait_for, wait_until};
 use crate::writer::Writer;
 
 /// Enough writes after the backup that those of a starting control plane do not make up for them.
 const REVISIONS_LOST: usize = 1_000;
-
-/// How long nothing may be removed: more than two ticks of the overlay.
-const TWO_TICKS_S: u64 = 12;
 
 /// An object that only takes a revision.
 fn filler(number: usize) -> Value {

@@ -3,7 +3,7 @@
 use super::on_a_node;
 use crate::manifest;
 use crate::plugin;
-use crate::wait::{stays_true, wait_until};
+use crate::wait::{TWO_TICKS_S, stays_true, wait_until};
 use crate::writer::Writer;
 
 #[test]
@@ -47,7 +47,7 @@ fn c22_a_volume_made_again_before_the_sweep_keeps_its_copy() {
         case.apply(&manifest::claim("again", "ReadWriteMany"));
         case.wait_bound("again");
         plugin::bring_back(node);
-        stays_true("the copy stays", 12, || node.read(&handle, "file").as_deref() == Some("kept\n"));
+        stays_true("the copy stays", TWO_TICKS_S, || node.read(&handle, "file").as_deref() == Some("kept\n"));
         case.running_pod("next", node, "again", "cat /data/file");
         wait_until("the next pod's log", || case.kubectl(&["logs", "next"]) == "kept\n");
     });

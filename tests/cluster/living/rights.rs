@@ -14,10 +14,7 @@ use crate::cluster::cluster;
 use crate::manifest;
 use crate::node::Node;
 use crate::plugin;
-use crate::wait::{stays_true, wait_until};
-
-/// How long nothing may be swept: more than two ticks of the overlay.
-const TWO_TICKS_S: u64 = 12;
+use crate::wait::{TWO_TICKS_S, stays_true, wait_until};
 
 fn set_rules(rules: &Value) {
     let patch = json!({"rules": rules}).to_string();

@@ -2,7 +2,7 @@
 
 use crate::case::run;
 use crate::manifest;
-use crate::wait::{stays_true, wait_until};
+use crate::wait::{TWO_TICKS_S, stays_true, wait_until};
 
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
@@ -19,8 +19,7 @@ fn c20_a_deleted_claim_leaves_the_volume_released_and_every_copy_in_place() {
         wait_until("the volume to be Released", || {
             case.kubectl(&["get", "pv", &handle]).contains("Released")
         });
-        // Longer than two sweeps of the overlay.
-        stays_true("every copy is in place", 12, || {
+        stays_true("every copy is in place", TWO_TICKS_S, || {
             case.cluster.nodes().iter().all(|node| node.read(&handle, "file").is_some())
         });
 
@@ -46,11 +45,15 @@ fn c21_a_volume_deleted_while_held_goes_elsewhere_at_once_and_here_with_its_pod(
         // A bound volume lingers, terminating, and still names its handle.
         case.delete_at_once("pvc", &handle);
         case.delete_at_once("pv", &handle);
-        stays_true("a terminating volume names its handle", 12, || elsewhere.read(&handle, "file").is_some());
+        stays_true("a terminating volume names its handle", TWO_TICKS_S, || {
+            elsewhere.read(&handle, "file").is_some()
+        });
 
         case.without_finalizers("pv", &handle);
         wait_until("the copy to go where nobody holds it", || !elsewhere.copy(&handle).exists());
-        stays_true("the held copy stays", 12, || here.read(&handle, "file").as_deref() == Some("held\n"));
+        stays_true("the held copy stays", TWO_TICKS_S, || {
+            here.read(&handle, "file").as_deref() == Some("held\n")
+        });
         let held = case.pod("holder").expect("the holder");
         assert_eq!(held["status"]["phase"], "Running");
 

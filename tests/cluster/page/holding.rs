@@ -2,7 +2,7 @@
 
 use crate::case::{Case, run};
 use crate::manifest;
-use crate::wait::{stays_true, wait_until};
+use crate::wait::{TWO_TICKS_S, stays_true, wait_until};
 
 /// A script that appends a line a second, so that a disturbed holder would show.
 const TICKS: &str = "while true; do echo tick >> /data/ticks; sleep 1; done";
@@ -87,7 +87,7 @@ fn c12_two_volumes_of_one_handle_are_one_copy() {
         // One of the two names is enough for the copy to stay (C21).
         case.delete("pvc", "a");
         case.delete("pv", &format!("{handle}-a"));
-        stays_true("the copy is still named", 12, || node.read(&handle, "file").is_some());
+        stays_true("the copy is still named", TWO_TICKS_S, || node.read(&handle, "file").is_some());
     });
 }
 
