@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use per_node::domain::handle::Handle;
+use per_node::domain::health::{Condition, Severity};
 use per_node::domain::holds::TargetState;
 use per_node::domain::mount_table::{Place, TargetView};
 use per_node::domain::proof::{ClusterUid, Revision};
-use per_node::domain::refusal::{FailedStep, PublishError, Refusal};
+use per_node::domain::refusal::{FailedStep, HealthError, PublishError, Refusal};
 use per_node::ports::cluster::Cluster;
 
 use crate::kubelet::{Call, Pod};
@@ -226,6 +227,20 @@ fn c22_a_history_that_went_back_is_a_persons_to_confirm(
         return violated("that the history went back was forgotten without a person".to_owned());
     }
     Ok(())
+}
+
+/// C49: nobody but the driver removes copies here, and it removes none that a target shows.
+pub fn c49_no_loss_is_told_where_nothing_is_lost(
+    pod: u64,
+    answer: &Result<Vec<Condition>, HealthError>,
+) -> Result<(), Violation> {
+    let is_loss = |condition: &Condition| condition.severity() == Severity::DataLoss;
+    match answer {
+        Ok(conditions) if conditions.iter().any(is_loss) => {
+            violated(format!("pod-{pod} is told of {conditions:?}"))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// C21, C22: a copy that pods have written to goes only on a proof.

@@ -88,6 +88,7 @@ pub struct Seen {
     pub confirmed: u32,
     pub forgotten: u32,
     pub events: u32,
+    pub healths: u32,
 }
 
 pub type SharedLedger = Arc<Mutex<Ledger>>;
@@ -110,6 +111,7 @@ impl Seen {
             (&mut self.confirmed, other.confirmed),
             (&mut self.forgotten, other.forgotten),
             (&mut self.events, other.events),
+            (&mut self.healths, other.healths),
         ];
         pairs.into_iter().for_each(|(sum, more)| *sum += more);
     }
@@ -132,6 +134,7 @@ impl Seen {
             ("confirmed", self.confirmed),
             ("forgotten", self.forgotten),
             ("events", self.events),
+            ("healths", self.healths),
         ];
         all.into_iter().filter(|(_, times)| *times == 0).map(|(what, _)| what).collect()
     }

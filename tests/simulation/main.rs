@@ -104,7 +104,7 @@ fn regressions() -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn c12_c15_c16_c17_c21_c22_c23_c32_c40_hold_in_every_world() {
+fn c12_c15_c16_c17_c21_c22_c23_c32_c40_c49_hold_in_every_world() {
     if let Some(seed) = number("PER_NODE_SEED") {
         check(seed);
         return;

@@ -10,7 +10,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use per_node::adapters::memory::{self, ApiServer, ClusterView, Node, SteppedClock};
-use per_node::domain::refusal::{PublishError, UnpublishError};
+use per_node::domain::handle::Handle;
+use per_node::domain::health::Condition;
+use per_node::domain::refusal::{HealthError, PublishError, UnpublishError};
 use per_node::domain::signal::Signal;
 use per_node::domain::tally::Tally;
 use per_node::domain::target::KubeletDir;
@@ -33,9 +35,10 @@ pub const SWEEP_EVERY: Duration = Duration::from_secs(600);
 pub enum Answer {
     Published(Result<(), PublishError>),
     Unpublished(Result<(), UnpublishError>),
+    Health(Result<Vec<Condition>, HealthError>),
 }
 
-/// Answers of calls by their number.
+/// Answers of calls by their number; of questions for health, by their pod's.
 pub type Answers = Rc<RefCell<Vec<(u64, Answer)>>>;
 
 /// How far a process is.
@@ -168,6 +171,15 @@ impl Plugin {
         executor.spawn(format!("publish {call}"), async move {
             let answer = driver.publish(&request).await;
             answers.borrow_mut().push((call, Answer::Published(answer)));
+        });
+    }
+
+    /// A question for the health of a pod's volume, which nobody waits for.
+    pub fn ask_for_health(&self, pod: u64, handle: &Handle, target: String, executor: &mut Executor) {
+        let (driver, answers, handle) = (self.driver.clone(), self.answers.clone(), handle.clone());
+        executor.spawn(format!("health {pod}"), async move {
+            let answer = driver.health(handle.as_str(), &target).await;
+            answers.borrow_mut().push((pod, Answer::Health(answer)));
         });
     }
 

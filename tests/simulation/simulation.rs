@@ -151,6 +151,10 @@ impl Simulation {
             self.note(|| format!("answer {number}: {answer:?}"));
             match &answer {
                 Answer::Published(answer) => self.take_published(number, answer)?,
+                Answer::Health(answer) => {
+                    invariants::c49_no_loss_is_told_where_nothing_is_lost(number, answer)?;
+                    self.ledger.lock().unwrap().seen.healths += u32::from(answer.is_ok());
+                }
                 Answer::Unpublished(answer) => {
                     let taken = self.kubelet.take_unpublished(&self.node, number, answer.is_ok());
                     if taken == Taken::Gone {

@@ -17,7 +17,7 @@ use crate::simulation::Simulation;
 type Act = fn(&mut Simulation);
 
 /// Each act with how likely it is, against the others.
-const ACTS: [(u32, Act); 24] = [
+const ACTS: [(u32, Act); 25] = [
     (10, Simulation::create_volume),
     (6, Simulation::delete_volume),
     (14, Simulation::create_pod),
@@ -26,6 +26,7 @@ const ACTS: [(u32, Act); 24] = [
     (4, Simulation::duplicate_call),
     (4, Simulation::give_up_a_call),
     (6, Simulation::write_something),
+    (6, Simulation::ask_for_health),
     (30, Simulation::step_the_watch),
     (4, Simulation::lose_the_watch),
     (16, Simulation::pass_time),
@@ -169,6 +170,22 @@ impl Simulation {
             self.kubelet.calls.values().filter(|call| call.is_publish).map(|call| call.pod).collect();
         if let Some(number) = self.chance.pick(&called) {
             self.publish(number, false);
+        }
+    }
+
+    /// The kubelet asks of every pod, also of one whose publish was refused or is under way.
+    fn ask_for_health(&mut self) {
+        let numbers: Vec<usize> = self.kubelet.pods.keys().copied().collect();
+        let Some(number) = self.chance.pick(&numbers) else { return };
+        let (Some(pod), Some(plugin)) = (self.kubelet.pods.get(&number), &self.plugin) else { return };
+        if plugin.is_serving() {
+            self.note(|| format!("the health of pod-{number}'s volume is asked for"));
+            plugin.ask_for_health(
+                number as u64,
+                &pod.handle,
+                pod.target().display().to_string(),
+                &mut self.executor,
+            );
         }
     }
 
