@@ -10,7 +10,7 @@ use super::api::api;
 use super::cluster::{Cluster, cluster};
 use super::manifest;
 use super::node::Node;
-use super::wait::{wait_for, wait_until};
+use super::wait::{PATIENCE_FOR_A_PROOF_S, wait_for, wait_until};
 
 /// What a case works with.
 pub struct Case {
@@ -159,7 +159,8 @@ impl Case {
                 wait_until(&format!("no mount of {handle} on {}", node.name), || {
                     node.mounts_of(handle).is_empty()
                 });
-                wait_until(&format!("no copy of {handle} on {}", node.name), || !node.copy(handle).exists());
+                let what = format!("no copy of {handle} on {}", node.name);
+                wait_for(&what, PATIENCE_FOR_A_PROOF_S, || (!node.copy(handle).exists()).then_some(()));
             }
         }
     }

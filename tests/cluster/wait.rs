@@ -5,6 +5,10 @@ use std::time::{Duration, Instant};
 /// The bound of every wait that has no reason for another: longer than the kubelet's slowest ordinary step on a busy machine.
 pub const PATIENCE_S: u64 = 90;
 
+/// The bound where a copy is to go: in a cluster of many volumes it is the watch that proves the deletion, and that takes as long
+/// as the API server's bookmarks do.
+pub const PATIENCE_FOR_A_PROOF_S: u64 = 300;
+
 /// How long must pass until nobody can say that a removal was only not due yet: more than two of the overlay's sweeps.
 pub const TWO_TICKS_S: u64 = 8;
 

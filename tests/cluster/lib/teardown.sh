@@ -53,12 +53,26 @@ what_is_left() {
   for node in $nodes; do
     if ip link show "per-node-$node" > /dev/null 2>&1; then left+=" interface-per-node-$node"; fi
   done
-  # Every process of the cluster names its directory or runs from the parts.
+  # What was killed a moment ago may still be on its way out.
+  for _ in $(seq 100); do
+    [ -n "$(processes_left)" ] || break
+    sleep 0.1
+  done
+  left+=$(processes_left)
+  [ -z "$left" ] || fail "left behind:$left"
+}
+
+# processes_left: those of this cluster. Each names its directory in a command line, or runs from the parts with it in its
+# environment; parts that run for something else are not this cluster's.
+processes_left() {
   local pid
   for pid in /proc/[0-9]*; do
     [ "${pid#/proc/}" = $$ ] && continue
-    case $(readlink "$pid/exe" 2> /dev/null) in "$parts_dir"/*) left+=" process-${pid#/proc/}" ;; esac
-    if tr '\0' ' ' 2> /dev/null < "$pid/cmdline" | grep -qF "$state_dir/"; then left+=" process-${pid#/proc/}"; fi
+    if names_state_dir "$pid/cmdline"; then printf ' process-%s' "${pid#/proc/}"; continue; fi
+    case $(readlink "$pid/exe" 2> /dev/null) in
+      "$parts_dir"/*) if names_state_dir "$pid/environ"; then printf ' process-%s' "${pid#/proc/}"; fi ;;
+    esac
   done
-  [ -z "$left" ] || fail "left behind:$left"
 }
+
+names_state_dir() { tr '\0' '\n' 2> /dev/null < "$1" | grep -qF "$state_dir/"; }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::on_a_node;
 use crate::api::api;
 use crate::manifest;
-use crate::wait::{TWO_TICKS_S, stays_true, wait_for, wait_until};
+use crate::wait::{PATIENCE_FOR_A_PROOF_S, TWO_TICKS_S, stays_true, wait_for, wait_until};
 use crate::writer::Writer;
 
 /// Pods at once; more by hand: `PER_NODE_PODS=100`.
@@ -70,6 +70,6 @@ fn c22_a_burst_of_a_thousand_volumes_takes_no_copy_that_is_named() {
         writer.noticed_nothing();
         // The watch has not lost its way: the next deletion is seen.
         case.delete_volume(&kept);
-        wait_until("the copy to go", || !node.copy(&kept).exists());
+        wait_for("the copy to go", PATIENCE_FOR_A_PROOF_S, || (!node.copy(&kept).exists()).then_some(()));
     });
 }

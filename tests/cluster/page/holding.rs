@@ -31,6 +31,8 @@ fn c12_a_second_pod_waits_by_name_and_runs_by_itself_when_the_holder_goes() {
         // The holder goes on writing meanwhile, and nothing of the waiter is mounted.
         let ticks = || node.read(&handle, "ticks").unwrap_or_default().len();
         let before = ticks();
+        // The kubelet writes a pod's status in its own time, after the event.
+        wait_until("the waiter to be shown waiting", || is_creating(case, "waiter"));
         stays_true("the waiter waits", 3, || {
             is_creating(case, "waiter") && node.mounts_of(&handle).len() == 1
         });
