@@ -54,6 +54,8 @@ pub struct Tally {
     pub events_dropped: AtomicU64,
     pub events_posted: AtomicU64,
     pub event_failures: AtomicU64,
+    /// Copies whose removal waits until the watch has passed the API server's head (C27).
+    pub removals_searching: AtomicU64,
     /// Copies and trash entries whose removal failed at the latest pass.
     pub stuck_removals: AtomicU64,
 }

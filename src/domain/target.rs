@@ -32,9 +32,9 @@ pub struct TargetPath(PathBuf);
 pub enum TargetError {
     #[error("the target path is empty")]
     Empty,
-    #[error("the target path is not absolute")]
+    #[error("the target path is not absolute; it must be one below --kubelet-dir")]
     NotAbsolute,
-    #[error("the target path has a '..' component")]
+    #[error("the target path has a '..' component; it must be a plain one below --kubelet-dir")]
     ParentComponent,
     #[error("the target path has a NUL byte")]
     NulByte,
@@ -166,6 +166,9 @@ mod tests {
         check("", Err(TargetError::Empty));
         check("var/lib/kubelet/x", Err(TargetError::NotAbsolute));
         check("/var/lib/kubelet/../x", Err(TargetError::ParentComponent));
+        for error in [TargetError::NotAbsolute, TargetError::ParentComponent] {
+            assert!(error.to_string().contains("--kubelet-dir"), "{error}");
+        }
         check("/var/lib/kubelet/a\0b", Err(TargetError::NulByte));
         check(&format!("/var/lib/kubelet/{}", "a".repeat(256)), Err(TargetError::TooLong));
         check(&format!("/var/lib/kubelet{}", "/a".repeat(2100)), Err(TargetError::TooLong));

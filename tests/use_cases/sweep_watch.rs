@@ -1,5 +1,7 @@
 //! C27: in a large cluster the watch is the proof, and what a deletion costs the API server is bounded.
 
+use std::sync::atomic::Ordering;
+
 use per_node::adapters::memory::{ClusterCall, Fault};
 use per_node::domain::sweep::PROOF_LIST_VOLUMES_MAX;
 use per_node::domain::tally::{SweepOutcome, WaitingFor};
@@ -51,8 +53,11 @@ fn c27_a_deletion_is_proved_by_the_watch_once_it_has_passed_the_head_and_nothing
     assert_eq!(calls(&world), [ClusterCall::Head, ClusterCall::ClusterUid]);
     world.sweep();
     assert!(world.has_copy("data"), "the head that was read is not passed");
+    let searching = |world: &World| world.driver.tally().removals_searching.load(Ordering::Relaxed);
+    assert_eq!(searching(&world), 1, "an operator can see what it waits for");
     world.view.bookmark();
     assert_eq!(world.sweep(), SWEEP_EVERY);
+    assert_eq!(searching(&world), 0);
     assert!(!world.has_copy("data") && world.has_copy("more"));
     assert_eq!(calls(&world), []);
     assert_eq!(world.swept(SweepOutcome::Removed), 1);

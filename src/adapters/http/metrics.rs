@@ -86,7 +86,13 @@ impl Numbers {
         let waiting = tally.waiting();
         let removals = WaitingFor::ALL
             .map(|for_what| ([("for", for_what.as_str())], u64::from(waiting == Some(for_what))));
-        page.gauge("removals_waiting", "1 where removals wait for a person, by why.", None, removals)
+        page.gauge("removals_waiting", "1 where removals wait for a person, by why.", None, removals)?;
+        page.gauge(
+            "removals_searching",
+            "Copies whose removal waits until the watch has passed the API server's head.",
+            None,
+            [(NONE, load(&tally.removals_searching))],
+        )
     }
 
     fn cluster(&self, page: &mut Page<'_>) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! Why the driver is not ready, and what a person should know of one that is.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::domain::tally::Tally;
@@ -36,6 +37,12 @@ pub(super) fn notes(tally: &Tally, cluster: Option<&dyn Cluster>) -> Vec<String>
     let mut notes = Vec::new();
     if let Some(waiting) = tally.waiting() {
         notes.push(format!("removals wait for a person: {}; see `per-node confirm`", waiting.sentence()));
+    }
+    let searching = tally.removals_searching.load(Ordering::Relaxed);
+    if searching > 0 {
+        notes.push(format!(
+            "{searching} removals wait until the watch has passed the API server's head (C27)"
+        ));
     }
     match cluster {
         None => notes.push("standalone: no API server, nothing is removed".to_owned()),

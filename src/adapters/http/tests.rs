@@ -113,6 +113,29 @@ async fn c21_removals_that_wait_for_a_person_are_told_and_do_not_make_the_driver
 }
 
 #[tokio::test]
+async fn every_metric_is_told_in_the_operators_handbook() {
+    let port = open(false).await;
+    port.tally.answered("NodePublishVolume", "OK");
+    port.tally.sync_failed("forbidden");
+    port.tally.api_called("watch", "gone");
+    let handbook = include_str!("../../../docs/operations.md");
+    for sample in port.metrics().await.keys() {
+        let name = sample.split('{').next().unwrap_or_default();
+        assert!(handbook.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn c27_removals_that_wait_for_the_watch_are_told() {
+    let port = open(false).await;
+    port.tally.removals_searching.store(3, Ordering::Relaxed);
+    assert!(port.get("/readyz").await.1.contains("3 removals wait until the watch"));
+    assert_eq!(port.metrics().await["per_node_removals_searching"], 3.0);
+    port.tally.removals_searching.store(0, Ordering::Relaxed);
+    assert!(!port.get("/readyz").await.1.contains("removals"));
+}
+
+#[tokio::test]
 async fn c41_an_api_server_that_is_away_is_told_and_is_no_reason() {
     let port = open(false).await;
     let (status, text) = port.get("/readyz").await;

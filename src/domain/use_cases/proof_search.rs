@@ -26,6 +26,13 @@ pub(super) struct Search {
     head_was_repeated: bool,
 }
 
+impl Search {
+    /// How many copies wait for it.
+    pub(super) fn candidates(&self) -> u64 {
+        self.epochs.len() as u64
+    }
+}
+
 /// A finished proof.
 pub(super) struct Proof {
     pub epochs: BTreeMap<Handle, Epoch>,
@@ -78,10 +85,17 @@ impl Sweeper {
             head_was_repeated: false,
         };
         if health.volumes <= PROOF_LIST_VOLUMES_MAX {
-            self.list(search).await
-        } else {
-            self.watch(search).await
+            return self.list(search).await;
         }
+        let pass = self.watch(search).await;
+        if matches!(pass, Pass::Searching) {
+            tracing::info!(
+                candidates = count,
+                revision = wanted.0,
+                "a removal waits until the watch has passed this revision"
+            );
+        }
+        pass
     }
 
     /// Looks after a search that waits for the watch. Answers also whether candidates have come that need one of their own.

@@ -85,6 +85,8 @@ impl Sweeper {
                 (pass, _) => pass,
             },
         };
+        let searching = self.search.as_ref().map_or(0, Search::candidates);
+        self.driver.tally.removals_searching.store(searching, Ordering::Relaxed);
         match pass {
             Pass::NoProof => {
                 let backoff = RETRY_FIRST.saturating_mul(1 << self.failures.min(8)).min(RETRY_MAX);
