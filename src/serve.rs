@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 const LOCK_RETRY: Duration = Duration::from_millis(100);
 /// What the runtime may still wait for when all is done: blocking calls on a file system that hangs.
 const RUNTIME_END: Duration = Duration::from_millis(100);
-/// Threads that carry RPCs and loops; system calls have threads of their own.
+/// Threads that carry RPCs and loops. One that makes a system call hands its other tasks on for that long.
 const WORKER_THREADS: usize = 2;
 
 /// Serves until SIGTERM or SIGINT.
@@ -127,6 +127,7 @@ async fn serve(
     copies.stop();
     if let Some(watch) = watch {
         watch.abort();
+        let _ = watch.await;
     }
     match drained? {
         Drain::Complete => tracing::info!("ended; mounts stay"),

@@ -31,6 +31,9 @@ const MEASURE_AFTER: Duration = Duration::from_secs(5);
 const CLAIM_WITHIN: Duration = Duration::from_secs(10);
 const CLAIM_RETRY: Duration = Duration::from_millis(500);
 
+/// How long the end of a service waits for its loops, which stop at their next pause.
+const LOOPS_END_WITHIN: Duration = Duration::from_millis(500);
+
 /// How the service is reached, and what it says of itself there.
 pub struct Reach {
     pub node_id: String,
@@ -94,10 +97,24 @@ impl Service {
 
     /// Serves until `shutdown`, then ends well within the five seconds of C42.
     pub async fn run(self, reach: Reach, shutdown: CancellationToken) -> Result<Drain, ServiceError> {
-        let readiness = Readiness::default();
         let mut tasks = JoinSet::new();
+        let ended = self.serve(reach, shutdown, &mut tasks).await;
+        // A loop that still runs when the runtime goes would panic at its next pause.
+        if tokio::time::timeout(LOOPS_END_WITHIN, tasks.shutdown()).await.is_err() {
+            tracing::warn!("a loop is still at work; the next start goes on from there");
+        }
+        ended
+    }
+
+    async fn serve(
+        self,
+        reach: Reach,
+        shutdown: CancellationToken,
+        tasks: &mut JoinSet<&'static str>,
+    ) -> Result<Drain, ServiceError> {
+        let readiness = Readiness::default();
         let mut confirmations = None;
-        self.spawn_loops(&mut tasks);
+        self.spawn_loops(tasks);
         if let Some(store) = &reach.confirm_in {
             let Bound { listener, file } = bind_confirm(store).await?;
             let sweeper = self.sweeper.clone();
