@@ -43,6 +43,20 @@ fn delete_behind(world: &World, volume: &str) {
     world.api.touch();
 }
 
+/// A large world in which etcd was put back while the proof of a deletion waited for the watch, and two bookmarks came.
+fn put_back_while_waiting() -> World {
+    let mut world = large();
+    delete_behind(&world, "data");
+    let backup = world.api.backup();
+    world.api.touch();
+    world.sweep();
+    world.api.restore(&backup);
+    world.view.repeat_bookmark();
+    world.view.repeat_bookmark();
+    world.sweep();
+    world
+}
+
 #[test]
 fn c27_a_deletion_is_proved_by_the_watch_once_it_has_passed_the_head_and_nothing_is_listed() {
     let mut world = large();
@@ -213,15 +227,7 @@ fn c22_a_head_below_the_highest_revision_waits_for_a_person() {
 
 #[test]
 fn c22_an_etcd_put_back_while_the_watch_is_waited_for_is_noticed_by_the_second_read() {
-    let mut world = large();
-    delete_behind(&world, "data");
-    let backup = world.api.backup();
-    world.api.touch();
-    world.sweep();
-    world.api.restore(&backup);
-    world.view.repeat_bookmark();
-    world.view.repeat_bookmark();
-    world.sweep();
+    let world = put_back_while_waiting();
     assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::Revision));
     assert!(world.has_copy("data"));
 }
@@ -279,15 +285,7 @@ fn c22_a_watch_proof_outlives_no_power_failure_without_its_revision() {
 
 #[test]
 fn c22_a_confirmation_gives_up_what_was_being_proved() {
-    let mut world = large();
-    delete_behind(&world, "data");
-    let backup = world.api.backup();
-    world.api.touch();
-    world.sweep();
-    world.api.restore(&backup);
-    world.view.repeat_bookmark();
-    world.view.repeat_bookmark();
-    world.sweep();
+    let mut world = put_back_while_waiting();
     run(world.sweeper.confirm()).unwrap();
     // In the history that counts now somebody names it again.
     world.api.create_volume("data", DRIVER_NAME, &h("data"));
