@@ -37,7 +37,7 @@ impl Api {
                     .expect("a configuration");
             // A case takes the API server away: its looks fail at once and are repeated by whoever waits.
             config.default_retry = false;
-            config.read_timeout = Some(std::time::Duration::from_secs(20));
+            config.read_timeout = Some(std::time::Duration::from_secs(super::wait::PATIENCE_S));
             kube::Client::try_from(config).expect("a client")
         });
         Self { runtime, client }

@@ -2,7 +2,9 @@
 //! it is left on the nodes.
 
 use std::cell::RefCell;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -10,7 +12,7 @@ use super::api::api;
 use super::cluster::{Cluster, cluster};
 use super::manifest;
 use super::node::Node;
-use super::wait::{PATIENCE_FOR_A_PROOF_S, wait_for, wait_until};
+use super::wait::{KUBECTL_PATIENCE, wait_for, wait_until};
 
 /// What a case works with.
 pub struct Case {
@@ -24,11 +26,15 @@ pub struct Case {
 /// it deletes what the case made and checks that no pod, mount or copy of it stays.
 pub fn run(name: &str, body: impl FnOnce(&Case)) {
     let case = Case { name: name.into(), cluster: cluster(), handles: RefCell::default() };
+    let began = Instant::now();
     case.begin();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         body(&case);
         case.leaves_nothing();
     }));
+    // Past the test runner, which keeps what a case prints until it has failed.
+    let ended = if outcome.is_ok() { "done" } else { "failed" };
+    let _ = writeln!(std::io::stderr(), "{name}: {ended} after {} s", began.elapsed().as_secs());
     if let Err(panic) = outcome {
         case.report();
         case.clear();
@@ -98,7 +104,7 @@ impl Case {
 
     /// Waits until a pod runs. Gives back its UID.
     pub fn wait_running(&self, name: &str) -> String {
-        wait_for(&format!("pod {name} to run"), super::wait::PATIENCE_S, || {
+        wait_for(&format!("pod {name} to run"), || {
             let pod = self.pod(name)?;
             let running =
                 pod["status"]["phase"] == "Running" && pod["status"]["containerStatuses"][0]["ready"] == true;
@@ -108,7 +114,7 @@ impl Case {
 
     /// `kubectl delete`, waiting until the object is gone.
     pub fn delete(&self, kind: &str, name: &str) {
-        self.kubectl(&["delete", kind, name, "--timeout=90s"]);
+        self.kubectl(&["delete", kind, name, KUBECTL_PATIENCE]);
     }
 
     /// `kubectl delete --wait=false`: the object may linger, as a volume does whose claim is bound.
@@ -138,7 +144,7 @@ impl Case {
 
     /// Waits for an event of a reason on a pod. Gives back its message.
     pub fn wait_event(&self, pod: &str, reason: &str) -> String {
-        wait_for(&format!("an event {reason} on {pod}"), super::wait::PATIENCE_S, || {
+        wait_for(&format!("an event {reason} on {pod}"), || {
             Some(self.events(pod, reason).first()?["message"].as_str()?.to_owned())
         })
     }
@@ -159,8 +165,7 @@ impl Case {
                 wait_until(&format!("no mount of {handle} on {}", node.name), || {
                     node.mounts_of(handle).is_empty()
                 });
-                let what = format!("no copy of {handle} on {}", node.name);
-                wait_for(&what, PATIENCE_FOR_A_PROOF_S, || (!node.copy(handle).exists()).then_some(()));
+                wait_until(&format!("no copy of {handle} on {}", node.name), || !node.copy(handle).exists());
             }
         }
     }
@@ -174,7 +179,7 @@ impl Case {
                 "delete",
                 "deployments,daemonsets,pods,pvc",
                 "--all",
-                "--timeout=60s",
+                KUBECTL_PATIENCE,
             ],
             "",
         );

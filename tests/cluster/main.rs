@@ -18,3 +18,4 @@ mod writer;
 
 mod living;
 mod page;
+mod whole;

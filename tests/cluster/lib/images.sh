@@ -38,17 +38,28 @@ build_driver() {
 
 # build_driver_image: with the second command.
 build_driver_image() {
-  local context=$state_dir/driver built=${CARGO_TARGET_DIR:-$repository/target}/x86_64-unknown-linux-gnu/dist/per-node
-  mkdir -p "$context"
-  cp "${PER_NODE_BINARY:-$built}" "$context/per-node"
-  build_image per-node:test "$repository/deploy/Containerfile" "$context"
+  build_image_of "${PER_NODE_BINARY:-${CARGO_TARGET_DIR:-$repository/target}/x86_64-unknown-linux-gnu/dist/per-node}" test
 }
 
-# tag_driver_image TAG: the driver once more under another tag, on every node: what an upgrade pulls.
-tag_driver_image() {
+# build_image_of BINARY TAG: the driver's image.
+build_image_of() {
+  local context=$state_dir/driver
+  mkdir -p "$context"
+  cp "$1" "$context/per-node"
+  build_image "per-node:$2" "$repository/deploy/Containerfile" "$context"
+}
+
+# upgrade_image: what an upgrade pulls, per-node:next, on every node: a driver of another version where one is given, else the
+# same one once more.
+upgrade_image() {
   local node
+  if [ -n "${PER_NODE_NEXT_BINARY:-}" ]; then build_image_of "$PER_NODE_NEXT_BINARY" next; fi
   for node in $nodes; do
-    in_node "$node" ctr -n k8s.io images tag --force "$(driver_reference "$node")" "$(driver_reference "$node" | sed "s/:test\$/:$1/")"
+    if [ -n "${PER_NODE_NEXT_BINARY:-}" ]; then
+      in_node "$node" ctr -n k8s.io images import "$state_dir/images/per-node-next.tar" > /dev/null
+    else
+      in_node "$node" ctr -n k8s.io images tag --force "$(driver_reference "$node")" "$(driver_reference "$node" | sed 's/:test$/:next/')"
+    fi
   done
 }
 

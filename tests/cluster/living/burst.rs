@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::on_a_node;
 use crate::api::api;
 use crate::manifest;
-use crate::wait::{PATIENCE_FOR_A_PROOF_S, TWO_TICKS_S, stays_true, wait_for, wait_until};
+use crate::wait::{KUBECTL_PATIENCE, TWO_TICKS_S, number_from_env, stays_true, wait_until};
 use crate::writer::Writer;
 
 /// Pods at once; more by hand: `PER_NODE_PODS=100`.
-const PODS: usize = 20;
+const PODS: usize = 12;
 
-/// Volumes in a burst.
-const VOLUMES: usize = 1_000;
+/// Volumes in a burst; more by hand: `PER_NODE_VOLUMES=1000`.
+const VOLUMES: usize = 300;
 
 fn list(items: &[Value]) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": items})
@@ -22,7 +22,7 @@ fn list(items: &[Value]) -> Value {
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c19_many_pods_with_many_volumes_start_at_once_and_end_at_once() {
     on_a_node("c19-many", |case, node| {
-        let count = std::env::var("PER_NODE_PODS").ok().and_then(|value| value.parse().ok()).unwrap_or(PODS);
+        let count = number_from_env("PER_NODE_PODS", PODS);
         let handles: Vec<_> = (0..count).map(|n| case.handle(&format!("v{n}"))).collect();
         let mut objects = Vec::new();
         for handle in &handles {
@@ -31,13 +31,11 @@ fn c19_many_pods_with_many_volumes_start_at_once_and_end_at_once() {
             objects.push(manifest::pod(handle, Some(node.name), handle, "echo mine > /data/file"));
         }
         case.apply(&list(&objects));
-        wait_for("every pod's file", 300, || {
-            handles.iter().all(|handle| node.read(handle, "file").is_some()).then_some(())
-        });
+        wait_until("every pod's file", || handles.iter().all(|handle| node.read(handle, "file").is_some()));
         for handle in &handles {
             assert_eq!(node.mounts_of(handle).len(), 1);
         }
-        case.kubectl(&["delete", "pods", "--all", "--timeout=180s"]);
+        case.kubectl(&["delete", "pods", "--all", KUBECTL_PATIENCE]);
         wait_until("every mount to go", || handles.iter().all(|handle| node.mounts_of(handle).is_empty()));
     });
 }
@@ -52,7 +50,7 @@ fn c22_a_burst_of_a_thousand_volumes_takes_no_copy_that_is_named() {
         wait_until("the file", || node.read(&kept, "file").is_some());
         case.delete("pod", "kept");
 
-        let volumes: Vec<_> = (0..VOLUMES)
+        let volumes: Vec<_> = (0..number_from_env("PER_NODE_VOLUMES", VOLUMES))
             .map(|n| {
                 let name = format!("{}-b{n}", case.name);
                 let mut volume = manifest::volume(&name, &name, "ReadWriteMany", &case.name, &name);
@@ -63,14 +61,14 @@ fn c22_a_burst_of_a_thousand_volumes_takes_no_copy_that_is_named() {
         api().create_all("/api/v1/persistentvolumes", &volumes);
         api().delete_all("/api/v1/persistentvolumes?labelSelector=burst%3Dyes");
         // It is the controller manager that takes a thousand finalizers away.
-        wait_for("the burst to be over", 300, || {
-            let list = api().get("/api/v1/persistentvolumes?labelSelector=burst%3Dyes&limit=1")?;
-            list["items"].as_array().is_some_and(Vec::is_empty).then_some(())
+        wait_until("the burst to be over", || {
+            let list = api().get("/api/v1/persistentvolumes?labelSelector=burst%3Dyes&limit=1");
+            list.is_some_and(|list| list["items"].as_array().is_some_and(Vec::is_empty))
         });
         stays_true("the named copy", TWO_TICKS_S, || node.read(&kept, "file").is_some());
         writer.noticed_nothing();
         // The watch has not lost its way: the next deletion is seen.
         case.delete_volume(&kept);
-        wait_for("the copy to go", PATIENCE_FOR_A_PROOF_S, || (!node.copy(&kept).exists()).then_some(()));
+        wait_until("the copy to go", || !node.copy(&kept).exists());
     });
 }

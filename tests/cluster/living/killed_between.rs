@@ -10,7 +10,7 @@ use crate::case::Case;
 use crate::manifest;
 use crate::node::Node;
 use crate::plugin;
-use crate::wait::{wait_for, wait_until};
+use crate::wait::wait_until;
 use crate::writer::Writer;
 
 /// How long the thread would be held up if nobody killed it: longer than any wait here.
@@ -105,7 +105,7 @@ fn c16_killed_between_bind_and_answer_its_pod_runs_with_one_mount() {
         let handle = case.bound_volume("v", "ReadWriteMany");
         let held_up = bound_and_not_answered(case, node, &handle);
         assert!(plugin::kill(node));
-        wait_for("the kill", 30, || (case.pod("pod")?["status"]["phase"] == "Pending").then_some(()));
+        wait_until("the kill", || case.pod("pod").is_some_and(|pod| pod["status"]["phase"] == "Pending"));
         drop(held_up);
         case.wait_running("pod");
         plugin::wait_ready(node);

@@ -3,7 +3,7 @@
 use super::on_a_node;
 use crate::cluster::cluster;
 use crate::plugin;
-use crate::wait::wait_until;
+use crate::wait::{KUBECTL_PATIENCE, wait_until};
 use crate::writer::Writer;
 
 #[test]
@@ -82,7 +82,7 @@ fn c17_a_drained_node_holds_nothing() {
         case.running_pod("pod", node, &handle, "echo kept > /data/file");
         wait_until("the file", || node.read(&handle, "file").is_some());
 
-        cluster().kubectl(&["drain", node.name, "--ignore-daemonsets", "--force", "--timeout=90s"]);
+        cluster().kubectl(&["drain", node.name, "--ignore-daemonsets", "--force", KUBECTL_PATIENCE]);
         wait_until("no mount of the pod", || node.mounts_of(&handle).is_empty());
         assert!(node.plugin().is_some(), "the plugin outlives a drain");
         writer.lost_nothing();

@@ -6,11 +6,11 @@ use crate::cluster::cluster;
 use crate::manifest;
 use crate::node::Node;
 use crate::plugin;
-use crate::wait::{wait_for, wait_until};
+use crate::wait::{KUBECTL_PATIENCE, number_from_env, wait_for, wait_until};
 use crate::writer::Writer;
 
 /// How often the plugin is killed during the churn; more by hand: `PER_NODE_KILLS=200`.
-const KILLS: u32 = 12;
+const KILLS: usize = 8;
 
 /// How many volumes the churn goes over.
 const VOLUMES: usize = 3;
@@ -23,10 +23,6 @@ impl Dice {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
-}
-
-fn number_from_env(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
 /// One step of the churn: the pod of a volume is made where there is none, else deleted, gently or by force.
@@ -62,12 +58,12 @@ fn c40_killed_at_any_instant_of_a_churn_it_loses_and_leaks_nothing() {
         let seed = number_from_env("PER_NODE_SEED", 1);
         println!("seed {seed}");
         let (mut dice, mut made, mut killed) = (Dice(seed), 0, 0);
-        while killed < number_from_env("PER_NODE_KILLS", KILLS.into()) {
+        while killed < number_from_env("PER_NODE_KILLS", KILLS) {
             for _ in 0..=dice.up_to(3) {
                 churn(case, node, &mut dice, &mut made);
             }
             std::thread::sleep(std::time::Duration::from_millis(dice.up_to(900)));
-            killed += u64::from(plugin::kill(node));
+            killed += usize::from(plugin::kill(node));
             for volume in 0..VOLUMES {
                 let mounts = node.mounts_of(&format!("{}-v{volume}", case.name));
                 assert!(mounts.len() <= 1, "C12: a second holder: {mounts:?}");
@@ -77,7 +73,7 @@ fn c40_killed_at_any_instant_of_a_churn_it_loses_and_leaks_nothing() {
         writer.noticed_nothing();
 
         // Faults are over: every pod that is left can run once the others of its volume are gone.
-        case.kubectl(&["delete", "pods", "--selector=volume", "--timeout=90s"]);
+        case.kubectl(&["delete", "pods", "--selector=volume", KUBECTL_PATIENCE]);
         for volume in 0..VOLUMES {
             let handle = format!("{}-v{volume}", case.name);
             wait_until("no mount to be left", || node.mounts_of(&handle).is_empty());
@@ -93,14 +89,14 @@ fn c40_a_restart_and_an_upgrade_are_noticed_by_nobody() {
         let writer = Writer::start(case, node);
         let daemon_set = format!("daemonset/{}", node.daemon_set);
         let rolled = || {
-            cluster().kubectl(&["--namespace=per-node", "rollout", "status", &daemon_set, "--timeout=90s"]);
+            cluster().kubectl(&["--namespace=per-node", "rollout", "status", &daemon_set, KUBECTL_PATIENCE]);
             plugin::wait_ready(node);
         };
         cluster().kubectl(&["--namespace=per-node", "rollout", "restart", &daemon_set]);
         rolled();
         writer.noticed_nothing();
 
-        cluster().call(&["tag_driver_image", "next"]);
+        cluster().call(&["upgrade_image"]);
         cluster().kubectl(&["--namespace=per-node", "set", "image", &daemon_set, "per-node=per-node:next"]);
         rolled();
         writer.noticed_nothing();
@@ -124,10 +120,10 @@ fn c32_the_count_goes_on_over_a_restart() {
             assert!(events.len() <= 1, "a second line: {events:#?}");
             events.first().map_or(0, |event| event["count"].as_u64().unwrap_or(1))
         };
-        let before = wait_for("three refusals", 60, || Some(count()).filter(|count| *count >= 3));
+        let before = wait_for("three refusals", || Some(count()).filter(|count| *count >= 3));
         assert!(plugin::kill(node));
         // The kubelet's next tries come while the overlay's window is open.
-        wait_for("the count to go on", 60, || (count() > before).then_some(()));
+        wait_until("the count to go on", || count() > before);
         let described = case.kubectl(&["describe", "pod", "waiter"]);
         let lines: Vec<_> = described.lines().filter(|line| line.contains("PerNodeVolumeHeld")).collect();
         assert_eq!(lines.len(), 1, "{lines:#?}");

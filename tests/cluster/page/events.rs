@@ -2,7 +2,7 @@
 
 use crate::case::{Case, run};
 use crate::manifest;
-use crate::wait::wait_for;
+use crate::wait::{wait_for, wait_until};
 
 /// The lines of `kubectl describe pod` that carry a reason.
 fn lines(case: &Case, pod: &str, reason: &str) -> Vec<String> {
@@ -25,16 +25,14 @@ fn c31_a_waiting_pod_carries_one_line_that_counts_until_a_pause_ends_it() {
         case.apply(&manifest::pod("waiter", Some(node.name), &handle, "true"));
 
         // The kubelet tries again after 0.5, 1, 2, 4, 8 and 16 s: all within the overlay's window of 20 s.
-        wait_for("five refusals", 60, || {
-            (counts(case, "waiter", "PerNodeVolumeHeld") >= vec![5]).then_some(())
-        });
+        wait_until("five refusals", || counts(case, "waiter", "PerNodeVolumeHeld") >= vec![5]);
         let shown = lines(case, "waiter", "PerNodeVolumeHeld");
         assert_eq!(shown.len(), 1, "{shown:#?}");
         assert!(shown[0].contains("(x") && shown[0].contains(" over "), "{shown:#?}");
         assert!(shown[0].trim_start().starts_with("Warning"), "{shown:#?}");
 
         // Its next pause but one is 32 s, longer than the window: a new line, and the old one keeps its count.
-        let both = wait_for("a new event", 150, || {
+        let both = wait_for("a new event", || {
             let counts = counts(case, "waiter", "PerNodeVolumeHeld");
             (counts.len() == 2).then_some(counts)
         });

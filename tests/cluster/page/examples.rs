@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::api::api;
 use crate::cluster::{cluster, repository};
-use crate::wait::wait_until;
+use crate::wait::{KUBECTL_PATIENCE, wait_until};
 
 /// Applies an example, runs `body`, deletes it again and waits until its copies are gone from both nodes.
 fn with_example(file: &str, handle: &str, body: impl FnOnce()) {
@@ -15,7 +15,7 @@ fn with_example(file: &str, handle: &str, body: impl FnOnce()) {
     if outcome.is_err() {
         println!("{}", cluster().kubectl(&["get", "pods,pv,pvc,events", "--all-namespaces"]));
     }
-    cluster().kubectl(&["delete", "-f", path, "--timeout=90s"]);
+    cluster().kubectl(&["delete", "-f", path, KUBECTL_PATIENCE]);
     if let Err(panic) = outcome {
         std::panic::resume_unwind(panic);
     }
@@ -42,7 +42,13 @@ fn c01_a_daemon_set_has_one_pod_and_one_copy_on_each_node() {
 
         // A roll replaces pod by pod: each finds what the one before it left on its node.
         cluster().kubectl(&["--namespace=weather", "rollout", "restart", "daemonset/sensor"]);
-        cluster().kubectl(&["--namespace=weather", "rollout", "status", "daemonset/sensor", "--timeout=90s"]);
+        cluster().kubectl(&[
+            "--namespace=weather",
+            "rollout",
+            "status",
+            "daemonset/sensor",
+            KUBECTL_PATIENCE,
+        ]);
         wait_until("both logs to grow", || {
             log(0) == "read on node-1\nread on node-1\n" && log(1) == "read on node-2\nread on node-2\n"
         });
@@ -71,7 +77,7 @@ fn c04_a_deployment_that_recreates_rolls_over_a_volume_for_one_pod() {
         wait_until("the pod to run", || uid().is_some());
         let before = uid();
         cluster().kubectl(&["--namespace=bank", "rollout", "restart", "deployment/teller"]);
-        cluster().kubectl(&["--namespace=bank", "rollout", "status", "deployment/teller", "--timeout=90s"]);
+        cluster().kubectl(&["--namespace=bank", "rollout", "status", "deployment/teller", KUBECTL_PATIENCE]);
         wait_until("another pod", || running("bank").len() == 1 && uid() != before);
         // Each of the two pods left its line on the node it ran on.
         wait_until("both lines", || {

@@ -27,7 +27,7 @@ fn c46_used_bytes_and_inodes_are_this_copys() {
         wait_until("the files", || node.read(&handle, "done").is_some());
 
         let used = |volume: &Value| volume["usedBytes"].as_u64().unwrap_or_default();
-        let volume = wait_for("the statistics", 120, || {
+        let volume = wait_for("the statistics", || {
             summary(node.name, &case.name, "pod").filter(|volume| used(volume) >= 3 << 20)
         });
         assert!(used(&volume) < 4 << 20, "not this copy's bytes: {volume}");

@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::alone;
 use crate::api::api;
-use crate::case::Case;
+use crate::case::{Case, run};
 use crate::cluster::cluster;
 use crate::node::Node;
 use crate::plugin;
-use crate::wait::{PATIENCE_S, TWO_TICKS_S, stays_true, wait_for, wait_until};
+use crate::wait::{TWO_TICKS_S, stays_true, wait_for, wait_until};
 use crate::writer::Writer;
 
 /// Enough writes after the backup that those of a starting control plane do not make up for them.
@@ -50,7 +49,7 @@ fn confirm(node: &Node) -> Option<String> {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c41_without_an_api_server_the_plugin_serves_and_removes_nothing() {
-    alone("c41-no-api", |case| {
+    run("c41-no-api", |case| {
         let node = &case.cluster.first;
         let writer = Writer::start(case, node);
         let kept = unheld_copies(case, "kept");
@@ -75,7 +74,7 @@ fn c41_without_an_api_server_the_plugin_serves_and_removes_nothing() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c22_after_an_older_etcd_is_restored_nothing_goes_until_a_person_confirms() {
-    alone("c22-restored", |case| {
+    run("c22-restored", |case| {
         let writer = Writer::start(case, &case.cluster.first);
         cluster().call(&["save_etcd"]);
         let revisions: Vec<_> = (0..REVISIONS_LOST).map(filler).collect();
@@ -96,7 +95,7 @@ fn c22_after_an_older_etcd_is_restored_nothing_goes_until_a_person_confirms() {
         writer.noticed_nothing();
 
         for node in case.cluster.nodes() {
-            let said = wait_for("the plugin to have something to confirm", PATIENCE_S, || {
+            let said = wait_for("the plugin to have something to confirm", || {
                 confirm(node).filter(|said| !said.contains("nothing waits"))
             });
             println!("{}: {said}", node.name);
@@ -109,7 +108,7 @@ fn c22_after_an_older_etcd_is_restored_nothing_goes_until_a_person_confirms() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c22_another_cluster_removes_nothing_of_this_ones() {
-    alone("c22-another", |case| {
+    run("c22-another", |case| {
         let kept = unheld_copies(case, "kept");
         cluster().call(&["save_etcd"]);
         cluster().call(&["empty_etcd"]);

@@ -7,9 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use serde_json::{Value, json};
 
-use super::alone;
 use crate::api::api;
-use crate::case::Case;
+use crate::case::{Case, run};
 use crate::cluster::cluster;
 use crate::manifest;
 use crate::node::Node;
@@ -80,7 +79,7 @@ fn counts(case: &Case) -> Vec<u64> {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c30_without_the_right_to_create_events_a_refusal_is_counted_and_told_later() {
-    alone("c30-no-create", |case| {
+    run("c30-no-create", |case| {
         let node = &case.cluster.first;
         let forbidden = r#"per_node_api_calls_total{call="event_create",end="forbidden"}"#;
         without("create", "events", || {
@@ -106,7 +105,7 @@ fn c30_without_the_right_to_create_events_a_refusal_is_counted_and_told_later() 
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c31_without_the_right_to_patch_events_the_count_stands_still_and_is_made_up_for() {
-    alone("c31-no-patch", |case| {
+    run("c31-no-patch", |case| {
         let node = &case.cluster.first;
         let forbidden = r#"per_node_api_calls_total{call="event_patch",end="forbidden"}"#;
         without("patch", "events", || {
@@ -123,7 +122,7 @@ fn c31_without_the_right_to_patch_events_the_count_stands_still_and_is_made_up_f
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c22_without_the_right_to_watch_volumes_nothing_is_swept() {
-    alone("c22-no-watch", |case| {
+    run("c22-no-watch", |case| {
         let node = &case.cluster.first;
         let handle = unheld_copy(case, node);
         without("watch", "persistentvolumes", || {
@@ -169,7 +168,7 @@ fn no_proof_without(case: &Case, verb: &str, resource: &str, call: &str, what: &
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c22_without_the_right_to_list_volumes_nothing_is_swept() {
-    alone("c22-no-list", |case| {
+    run("c22-no-list", |case| {
         no_proof_without(case, "list", "persistentvolumes", "head", "to list and watch persistentvolumes");
     });
 }
@@ -177,7 +176,7 @@ fn c22_without_the_right_to_list_volumes_nothing_is_swept() {
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c22_without_the_right_to_know_the_cluster_nothing_is_swept() {
-    alone("c22-no-cluster", |case| {
+    run("c22-no-cluster", |case| {
         no_proof_without(
             case,
             "get",

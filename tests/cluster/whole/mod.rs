@@ -1,0 +1,6 @@
+//! What the whole cluster lives through: a control plane that goes, forgets and is another one, rights that are taken, a node
+//! beside another that loses its power. Nothing else may run meanwhile, so these come last and one after the other.
+
+mod control_plane;
+mod reboot;
+mod rights;
