@@ -26,7 +26,10 @@ pub enum RecordsError {
     /// The record does not fit its slot.
     #[error("the record is too large: {0}")]
     TooLarge(Failure),
-    /// Any errno.
+    /// The store takes no writes: nothing was written.
+    #[error("{0}")]
+    ReadOnly(Failure),
+    /// Any other errno; the record may be there or not.
     #[error("{0}")]
     Io(Failure),
     /// The call was lost on the way: whether it acted is unknown.

@@ -11,7 +11,7 @@ use per_node::domain::mount_table::Place;
 use per_node::domain::target::TargetPath;
 use per_node::domain::trash::TrashId;
 use per_node::ports::copies::{Copies, CopiesError, Deletion};
-use per_node::ports::records::Records;
+use per_node::ports::records::{Records, RecordsError};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_remount};
 
 use crate::Case;
@@ -196,7 +196,8 @@ fn aborted() {
     };
     failed(world.wait(world.copies.ensure(&handle("new"))).map(drop));
     failed(world.wait(world.copies.discard(&handle("old"), TrashId(1))));
-    world.wait(records.reserve_trash(&handle("old"))).expect_err("nor does it take a record");
+    let error = world.wait(records.reserve_trash(&handle("old"))).expect_err("nor does it take a record");
+    assert!(matches!(error, RecordsError::ReadOnly(_)), "{error:?}");
     let target = world.publish("old", "t", &MountOptions::default());
     assert!(world.look(&target).visible().is_some(), "a mount needs no write");
     world.detach(&target).unwrap();

@@ -22,14 +22,22 @@ pub fn begin(node: &Node, api: &ApiServer, options: &Options, seed: u64) {
     });
     api.cluster_gate().plan_with(move |call| {
         let mut chance = of_cluster.lock().unwrap();
-        let fault = cluster_fault(call, &two, &mut chance);
+        let fault = hang(two.cluster_hangs, &mut chance);
+        let fault = fault.unwrap_or_else(|| cluster_fault(call, &two, &mut chance));
         plan(fault, &two, &mut chance)
     });
     api.event_gate().plan_with(move |_| {
         let mut chance = of_events.lock().unwrap();
-        let fault = event_fault(&three, &mut chance);
+        let fault = hang(three.cluster_hangs, &mut chance);
+        let fault = fault.unwrap_or_else(|| event_fault(&three, &mut chance));
         plan(fault, &three, &mut chance)
     });
+}
+
+/// From now on nothing goes wrong on the node. The API server stays as it is.
+pub fn end_on_node(node: &Node) {
+    node.gate().smooth();
+    node.gate().release_all();
 }
 
 /// From now on nothing goes wrong, and what hung goes on.
@@ -48,13 +56,23 @@ pub fn release(node: &Node, api: &ApiServer) {
 }
 
 fn plan<E>(fault: Fault<E>, options: &Options, chance: &mut Chance) -> Plan<E> {
-    let mut pauses = || chance.below(options.pauses_max + 1) as u32;
+    // Also where calls do not pause some do: whoever goes round for ever must be seen at it.
+    let seldom = u32::from(chance.in_thousand(20));
+    let mut pauses = || seldom + chance.below(options.pauses_max + 1) as u32;
     Plan { pauses_before: pauses(), fault, pauses_after: pauses() }
 }
 
+fn hang<E>(times: u32, chance: &mut Chance) -> Option<Fault<E>> {
+    chance.in_thousand(times).then(
+        || {
+            if chance.in_thousand(500) { Fault::HangBefore } else { Fault::HangAfter }
+        },
+    )
+}
+
 fn node_fault(call: NodeCall, options: &Options, chance: &mut Chance) -> Fault<KernelFault> {
-    if chance.in_thousand(options.hangs) {
-        return if chance.in_thousand(500) { Fault::HangBefore } else { Fault::HangAfter };
+    if let Some(hang) = hang(options.hangs, chance) {
+        return hang;
     }
     if !chance.in_thousand(options.node_faults) {
         return Fault::None;

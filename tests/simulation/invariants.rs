@@ -373,7 +373,8 @@ fn c32_event_counts_only_grow(simulation: &Simulation) -> Result<(), Violation> 
         let key = (event.pod.uid.as_str().to_owned(), event.reason, event.message.clone());
         let happened = ledger.refusals.get(&key).copied().unwrap_or_default();
         let known = ledger.event_counts.entry(event.name.clone()).or_insert_with(|| (key, 0));
-        if event.count < known.1 && !simulation.options.lost_series {
+        let may_be_forgotten = simulation.options.lost_series || simulation.options.read_only_stores;
+        if event.count < known.1 && !may_be_forgotten {
             return violated(format!("the count of {} went from {} to {}", event.name, known.1, event.count));
         }
         if event.count > happened {

@@ -65,6 +65,8 @@ pub struct Ledger {
     /// What the pods wrote last, for each handle that has a copy.
     pub contents: BTreeMap<Handle, Vec<u8>>,
     pub refusals: BTreeMap<RefusalKey, u32>,
+    /// Of those, how many neither the disk nor the API server knew when the latest process began.
+    pub unwritten: BTreeMap<RefusalKey, u32>,
     /// The highest count seen of each event.
     pub event_counts: BTreeMap<String, (RefusalKey, u32)>,
     pub seen: Seen,
@@ -73,6 +75,7 @@ pub struct Ledger {
 /// How often what happened: a simulation in which nothing happens proves nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Seen {
+    pub steps: u64,
     pub published: u32,
     pub republished: u32,
     pub held: u32,
@@ -113,6 +116,7 @@ impl Seen {
             (&mut self.events, other.events),
             (&mut self.healths, other.healths),
         ];
+        self.steps += other.steps;
         pairs.into_iter().for_each(|(sum, more)| *sum += more);
     }
 

@@ -2,10 +2,11 @@
 //! await, a kubelet that retries, overlaps and forgets, and an API server that lags and is put back.
 //!
 //! One seed fixes everything. A seed runs in two phases: under faults every invariant is asked after each
-//! step; then faults end and all that is owed must be done in a bounded number of rounds. A failure prints
-//! the seed, its options, its trace and the command that replays it.
+//! step; then faults end and all that is owed must be done in a bounded number of rounds. A failure is shrunk
+//! (fewer steps, fewer kinds of faults) and prints its seed, options, trace and the command that replays it.
 //!
-//! `PER_NODE_SEED=7` replays one seed; `PER_NODE_SEEDS=100000` runs more, from `PER_NODE_SEED_FROM=1` on.
+//! `PER_NODE_SEED=7` replays one seed, with `PER_NODE_STEPS=90 PER_NODE_WITHOUT=reboots,hangs` as calmly as it was shrunk to;
+//! `PER_NODE_SEEDS=100000` runs more, from `PER_NODE_SEED_FROM=1` on.
 
 mod chance;
 mod executor;
@@ -17,6 +18,7 @@ mod options;
 mod outside;
 mod plugin;
 mod recovery;
+mod shrink;
 mod simulation;
 mod world;
 
@@ -25,6 +27,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ledger::Seen;
+use options::{CALMER, Calm};
+use shrink::shrink;
 use simulation::{Trace, run};
 
 /// Seeds that once broke an invariant, with what they broke. They run first.
@@ -39,14 +43,30 @@ fn number(name: &str) -> Option<u64> {
     Some(value.parse().unwrap_or_else(|_| panic!("{name} is a number, not {value:?}")))
 }
 
-/// Runs a seed; where an invariant breaks, runs it again with a trace and tells all of it.
-fn check(seed: u64) -> Seen {
-    let quick = catch_unwind(AssertUnwindSafe(|| run(seed, None)));
+/// What `PER_NODE_STEPS` and `PER_NODE_WITHOUT` say.
+fn calm_of_environment() -> Calm {
+    let named = std::env::var("PER_NODE_WITHOUT").unwrap_or_default();
+    let without = named.split(',').filter(|name| !name.is_empty()).map(|name| {
+        let known = CALMER.iter().find(|(known, _)| *known == name);
+        known
+            .unwrap_or_else(|| {
+                panic!("PER_NODE_WITHOUT: {name:?} is none of {:?}", CALMER.map(|(name, _)| name))
+            })
+            .0
+    });
+    let without = without.collect();
+    Calm { steps_max: number("PER_NODE_STEPS").map(|steps| steps as u32), without }
+}
+
+/// Runs a seed; where an invariant breaks, shrinks it, runs it again with a trace and tells all of it.
+fn check(seed: u64, calm: &Calm) -> Seen {
+    let quick = catch_unwind(AssertUnwindSafe(|| run(seed, calm, None)));
     if let Ok(Ok(seen)) = quick {
         return seen;
     }
+    let calm = shrink(seed, calm);
     let trace = Trace::default();
-    let traced = catch_unwind(AssertUnwindSafe(|| run(seed, Some(trace.clone()))));
+    let traced = catch_unwind(AssertUnwindSafe(|| run(seed, &calm, Some(trace.clone()))));
     let lines = trace.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let skipped = lines.len().saturating_sub(TRACE_LINES_MAX);
     println!("{}", lines.first().cloned().unwrap_or_default());
@@ -57,7 +77,11 @@ fn check(seed: u64) -> Seen {
         Ok(Err(violation)) => violation.0,
         Err(_) => "it panicked".to_owned(),
     };
-    panic!("seed {seed}: {what}\n\nreplay: PER_NODE_SEED={seed} cargo test --test simulation");
+    let steps = calm.steps_max.map(|steps| format!("PER_NODE_STEPS={steps} ")).unwrap_or_default();
+    let without = calm.without.join(",");
+    let replay =
+        format!("PER_NODE_SEED={seed} {steps}PER_NODE_WITHOUT={without} cargo test --test simulation");
+    panic!("seed {seed}: {what}\n\nreplay: {replay}");
 }
 
 /// Runs seeds on every processor, and sums what was seen.
@@ -72,7 +96,7 @@ fn check_all(seeds: Vec<u64>) -> Seen {
             if broken.load(Ordering::Relaxed) {
                 break;
             }
-            match catch_unwind(|| check(seed)) {
+            match catch_unwind(|| check(seed, &Calm::default())) {
                 Ok(more) => seen.add(&more),
                 Err(panic) => {
                     broken.store(true, Ordering::Relaxed);
@@ -106,11 +130,11 @@ fn regressions() -> impl Iterator<Item = u64> {
 #[test]
 fn c12_c15_c16_c17_c21_c22_c23_c32_c40_c49_hold_in_every_world() {
     if let Some(seed) = number("PER_NODE_SEED") {
-        check(seed);
+        check(seed, &calm_of_environment());
         return;
     }
     regressions().for_each(|seed| {
-        check(seed);
+        check(seed, &Calm::default());
     });
     let from = number("PER_NODE_SEED_FROM").unwrap_or(1);
     let seeds = number("PER_NODE_SEEDS").unwrap_or(SEEDS);
@@ -123,7 +147,7 @@ fn c12_c15_c16_c17_c21_c22_c23_c32_c40_c49_hold_in_every_world() {
 fn a_seed_is_the_same_world_every_time() {
     for seed in 1..20 {
         let (first, second) = (Trace::default(), Trace::default());
-        let results = [&first, &second].map(|trace| run(seed, Some(trace.clone())).is_ok());
+        let results = [&first, &second].map(|trace| run(seed, &Calm::default(), Some(trace.clone())).is_ok());
         assert_eq!(results[0], results[1], "seed {seed}");
         assert_eq!(*first.lock().unwrap(), *second.lock().unwrap(), "seed {seed}");
     }

@@ -1,4 +1,5 @@
-//! What kind of a world one seed lives in. Printed whole when an invariant breaks.
+//! What kind of a world one seed lives in. Printed whole when an invariant breaks, and made calmer until only what it takes to
+//! break it is left.
 
 use crate::chance::Chance;
 
@@ -14,6 +15,8 @@ pub struct Options {
     pub node_faults: u32,
     pub hangs: u32,
     pub cluster_faults: u32,
+    /// Calls of the API server that are never answered, until they are released.
+    pub cluster_hangs: u32,
     pub event_faults: u32,
     /// How often, instead of a task going on, something happens in the world.
     pub world_acts: u32,
@@ -24,6 +27,7 @@ pub struct Options {
     /// So many volumes that a proof waits for the watch.
     pub large_cluster: bool,
     pub full_disks: bool,
+    pub read_only_stores: bool,
     pub stuck_files: bool,
     pub busy_targets: bool,
     pub subpaths: bool,
@@ -47,6 +51,7 @@ impl Options {
         let mut rate = |rates: &[u32]| chance.pick(rates).unwrap_or_default();
         let (node_faults, hangs) = (rate(&[0, 0, 10, 40, 120]), rate(&[0, 0, 0, 10]));
         let (cluster_faults, event_faults) = (rate(&[0, 100, 400]), rate(&[0, 100, 500]));
+        let cluster_hangs = rate(&[0, 0, 20]);
         let (world_acts, steps) = (rate(&[80, 200, 350]), rate(&[200, 400, 700]));
         let mut is = |times: u32| chance.in_thousand(times);
         Options {
@@ -54,6 +59,7 @@ impl Options {
             node_faults,
             hangs,
             cluster_faults,
+            cluster_hangs,
             event_faults,
             world_acts,
             crashes: is(700),
@@ -61,6 +67,7 @@ impl Options {
             restores: is(250),
             other_clusters: is(150),
             full_disks: is(250),
+            read_only_stores: is(200),
             stuck_files: is(250),
             busy_targets: is(300),
             subpaths: is(300),
@@ -76,6 +83,52 @@ impl Options {
             pods_max: 2 + chance.below(5),
             pauses_max: chance.below(3),
             large_cluster: chance.in_thousand(400),
+        }
+    }
+}
+
+/// What can be taken out of a world, each by its name.
+pub const CALMER: [(&str, fn(&mut Options)); 22] = [
+    ("restores", |options| options.restores = false),
+    ("other_clusters", |options| options.other_clusters = false),
+    ("reboots", |options| options.reboots = false),
+    ("torn_records", |options| options.torn_records = false),
+    ("crashes", |options| options.crashes = false),
+    ("hangs", |options| options.hangs = 0),
+    ("cluster_hangs", |options| options.cluster_hangs = 0),
+    ("cluster_faults", |options| options.cluster_faults = 0),
+    ("event_faults", |options| options.event_faults = 0),
+    ("node_faults", |options| options.node_faults = 0),
+    ("lost_series", |options| options.lost_series = false),
+    ("full_disks", |options| options.full_disks = false),
+    ("read_only_stores", |options| options.read_only_stores = false),
+    ("stuck_files", |options| options.stuck_files = false),
+    ("busy_targets", |options| options.busy_targets = false),
+    ("subpaths", |options| options.subpaths = false),
+    ("calendar_jumps", |options| options.calendar_jumps = false),
+    ("kubelet_restarts", |options| options.kubelet_restarts = false),
+    ("deadlines", |options| options.deadlines = false),
+    ("overlaps", |options| options.overlaps = false),
+    ("twin_volumes", |options| options.twin_volumes = false),
+    ("old_kubelet", |options| options.old_kubelet = false),
+];
+
+/// How much less than its seed says happens in a world.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Calm {
+    pub steps_max: Option<u32>,
+    /// Names of [`CALMER`].
+    pub without: Vec<&'static str>,
+}
+
+impl Calm {
+    /// Makes a world as calm as this.
+    pub fn apply(&self, options: &mut Options) {
+        options.steps = self.steps_max.map_or(options.steps, |max| options.steps.min(max));
+        for (name, calm) in CALMER {
+            if self.without.contains(&name) {
+                calm(options);
+            }
         }
     }
 }

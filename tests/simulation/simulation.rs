@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use per_node::adapters::memory::{ApiServer, Backup, Node, SteppedClock};
+use per_node::domain::event_series::SeriesKey;
 use per_node::domain::handle::Handle;
 use per_node::domain::mount_table::FileIdentity;
 use per_node::domain::proof::Revision;
@@ -17,7 +18,7 @@ use crate::faults;
 use crate::invariants::{self, Violation};
 use crate::kubelet::{Kubelet, Pod, Taken, is_final};
 use crate::ledger::{Ledger, Seen, SharedLedger};
-use crate::options::Options;
+use crate::options::{Calm, Options};
 use crate::plugin::{Answer, Plugin};
 
 /// Where the calendar of every world begins.
@@ -51,18 +52,19 @@ pub struct Simulation {
 /// What happened, line by line; it outlives a panic.
 pub type Trace = Arc<Mutex<Vec<String>>>;
 
-/// Runs one seed through both phases.
-pub fn run(seed: u64, trace: Option<Trace>) -> Result<Seen, Violation> {
-    Simulation::new(seed, trace).run()
+/// Runs one seed through both phases, as calmly as is asked.
+pub fn run(seed: u64, calm: &Calm, trace: Option<Trace>) -> Result<Seen, Violation> {
+    Simulation::new(seed, calm, trace).run()
 }
 
 /// More than a proof lists.
 const LARGE_CLUSTER_VOLUMES: usize = 100_000;
 
 impl Simulation {
-    fn new(seed: u64, trace: Option<Trace>) -> Simulation {
+    fn new(seed: u64, calm: &Calm, trace: Option<Trace>) -> Simulation {
         let mut chance = Chance::new(seed);
-        let options = Options::draw(&mut chance);
+        let mut options = Options::draw(&mut chance);
+        calm.apply(&mut options);
         let clock = SteppedClock::at(BEGIN);
         let (node, api) = (Node::default(), ApiServer::new(&clock));
         faults::begin(&node, &api, &options, chance.next());
@@ -107,8 +109,8 @@ impl Simulation {
             }
         }
         self.recover()?;
-        let seen = self.ledger.lock().unwrap().seen;
-        Ok(seen)
+        let ledger = self.ledger.lock().unwrap();
+        Ok(Seen { steps: ledger.step, ..ledger.seen })
     }
 
     /// One task goes on until it waits.
@@ -237,9 +239,31 @@ impl Simulation {
         self.processes += 1;
         let number = self.processes;
         self.note(|| format!("process {number} starts"));
+        self.note_what_is_unwritten();
         let (node, api, clock) = (&self.node, &self.api, &self.clock);
         let plugin = Plugin::start(number, node, api, clock, &self.ledger, &mut self.executor);
         self.plugin = Some(plugin);
+    }
+
+    /// What is neither on the disk nor at the API server when a process begins died with the last one.
+    fn note_what_is_unwritten(&mut self) {
+        let mut ledger = self.ledger.lock().unwrap();
+        let mut known: BTreeMap<_, BTreeMap<String, u32>> = BTreeMap::new();
+        let posted =
+            ledger.event_counts.iter().map(|(name, (key, count))| (key.clone(), name.clone(), *count));
+        let written = self.node.series_on_disk().into_iter().map(|series| {
+            let SeriesKey { pod, reason, message } = series.key;
+            ((pod.uid.as_str().to_owned(), reason, message), series.name.to_string(), series.count)
+        });
+        for (key, name, count) in posted.chain(written) {
+            let known = known.entry(key).or_default().entry(name).or_default();
+            *known = count.max(*known);
+        }
+        let unwritten = ledger.refusals.iter().map(|(key, happened)| {
+            let known: u32 = known.get(key).map(|series| series.values().sum()).unwrap_or_default();
+            (key.clone(), happened.saturating_sub(known))
+        });
+        ledger.unwritten = unwritten.collect();
     }
 
     /// SIGKILL: nothing of the process goes on, whatever it was doing.

@@ -17,7 +17,7 @@ use crate::simulation::Simulation;
 type Act = fn(&mut Simulation);
 
 /// Each act with how likely it is, against the others.
-const ACTS: [(u32, Act); 25] = [
+const ACTS: [(u32, Act); 26] = [
     (10, Simulation::create_volume),
     (6, Simulation::delete_volume),
     (14, Simulation::create_pod),
@@ -36,6 +36,7 @@ const ACTS: [(u32, Act); 25] = [
     (4, Simulation::bind_a_subpath),
     (4, Simulation::toggle_busy),
     (2, Simulation::toggle_full),
+    (2, Simulation::toggle_read_only),
     (2, Simulation::toggle_stuck),
     (4, Simulation::release_what_hangs),
     (2, Simulation::take_or_restore_backup),
@@ -295,6 +296,14 @@ impl Simulation {
             let bytes = if self.chance.in_thousand(500) { 0 } else { 1 << 30 };
             self.note(|| format!("{bytes} bytes are available"));
             self.node.set_available_bytes(bytes);
+        }
+    }
+
+    fn toggle_read_only(&mut self) {
+        if self.options.read_only_stores {
+            let read_only = self.chance.in_thousand(300);
+            self.note(|| format!("the store takes {} writes", if read_only { "no" } else { "all" }));
+            self.node.set_read_only(read_only);
         }
     }
 

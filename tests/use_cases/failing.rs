@@ -177,6 +177,36 @@ fn c16_without_a_free_record_nothing_is_attached() {
 }
 
 #[test]
+fn c16_on_a_read_only_store_a_publish_is_refused_with_its_event_and_leaves_nothing() {
+    let world = World::new();
+    let old = world.running("web-0", "old");
+    world.unpublish(&old).unwrap();
+    world.node.set_read_only(true);
+    for handle in ["old", "new"] {
+        let web = pod("web-1", handle);
+        let (refusal, is_final) = world.refused(&web, &web.request());
+        assert!(matches!(refusal, Refusal::Failed(FailedStep::WriteJournal { .. })) && is_final, "{handle}");
+        world.assert_nothing_at(&web);
+        assert_eq!(world.events(&web)[0].reason, Reason::MountFailed);
+    }
+    assert!(!world.has_copy("new"));
+    world.node.set_read_only(false);
+    world.publish(&old).unwrap();
+}
+
+#[test]
+fn c16_a_store_that_turns_read_only_with_a_journal_entry_in_it_keeps_the_outcome_unknown() {
+    let world = World::new();
+    world.node.gate().script(NodeCall::Attach, LOST_BEFORE);
+    let web = pod("web-0", "data");
+    assert!(matches!(world.publish(&web), Err(PublishError::OutcomeUnknown { .. })));
+    world.node.set_read_only(true);
+    assert!(matches!(world.publish(&web), Err(PublishError::OutcomeUnknown { .. })));
+    world.node.set_read_only(false);
+    world.publish(&web).unwrap();
+}
+
+#[test]
 fn c25_a_file_where_the_copy_should_be_is_told_and_stays() {
     let world = World::new();
     world.node.put_stranger("data");

@@ -55,6 +55,18 @@ fn c16_what_a_start_cannot_undo_the_next_tick_undoes() {
 }
 
 #[test]
+fn c16_a_journal_that_cannot_be_cleared_is_tried_again_at_the_next_pass_and_not_at_once() {
+    let mut world = journalled().killed();
+    world.node.set_read_only(true);
+    world.driver.sweep_wanted().take();
+    world.sweep();
+    assert!(!world.driver.sweep_wanted().take(), "a pass that asks for the next one never rests");
+    world.node.set_read_only(false);
+    world.tick();
+    world.assert_nothing_at(&pod("web-0", "data"));
+}
+
+#[test]
 fn c15_a_start_drops_records_whose_mounts_are_gone_and_keeps_those_that_are_there() {
     let world = World::new();
     let (gone, there) = (world.running("web-0", "gone"), world.running("web-1", "there"));

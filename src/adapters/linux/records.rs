@@ -109,6 +109,7 @@ fn as_error(failure: Failure, path: &Path) -> RecordsError {
     match failure.errno {
         Errno::NOSPC | Errno::DQUOT => RecordsError::Full(failure.at(path)),
         Errno::MSGSIZE => RecordsError::TooLarge(failure.at(path)),
+        Errno::ROFS => RecordsError::ReadOnly(failure.at(path)),
         _ => RecordsError::Io(failure.at(path)),
     }
 }

@@ -75,6 +75,7 @@ pub(super) fn records_error(failure: Failure) -> RecordsError {
     match failure.errno {
         errno::ENOSPC => RecordsError::Full(failure),
         errno::EMSGSIZE => RecordsError::TooLarge(failure),
+        errno::EROFS => RecordsError::ReadOnly(failure),
         _ => RecordsError::Io(failure),
     }
 }

@@ -8,6 +8,7 @@ use super::gate::Gate;
 use super::kernel_fault::KernelFault;
 use super::locked;
 use super::world::{Directory, HostEntry, StoreEntry, World};
+use crate::domain::event_series::Series;
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::mount_options::{MountFlags, MountOptions};
@@ -348,6 +349,11 @@ impl Node {
     /// The target records on disk, as the next process will find them.
     pub fn records_on_disk(&self) -> Vec<TargetRecord> {
         self.world().disk.targets.values().cloned().collect()
+    }
+
+    /// The event series that are on the disk.
+    pub fn series_on_disk(&self) -> Vec<Series> {
+        self.world().disk.series.values().cloned().collect()
     }
 
     /// The store's marker, as the next process will find it.

@@ -27,7 +27,7 @@ pub(super) struct Disk {
     pub target_slots: usize,
     pub trash: BTreeMap<TrashId, Handle>,
     last_trash: u64,
-    series: BTreeMap<EventName, Series>,
+    pub series: BTreeMap<EventName, Series>,
     pub history: Option<History>,
     history_durable: Option<History>,
     pub marker: Option<Marker>,
@@ -76,6 +76,7 @@ impl MemoryRecords {
         let path = Path::new("holds");
         let act = move |is_answered: bool| {
             let mut world = self.node.world();
+            world.check_writable().map_err(|no| records_error(failure("pwrite", path, no)))?;
             let done = change(&mut world.disk).map_err(|no| records_error(failure("pwrite", path, no)))?;
             if is_answered {
                 change(&mut locked(&self.known)).map_err(|no| records_error(failure("pwrite", path, no)))?;

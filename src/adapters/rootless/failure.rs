@@ -50,6 +50,7 @@ pub fn of_record(path: &Path, error: &Error) -> RecordsError {
     let failure = failure("write", path, error);
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => RecordsError::Full(failure),
+        ErrorKind::ReadOnlyFilesystem => RecordsError::ReadOnly(failure),
         _ => RecordsError::Io(failure),
     }
 }

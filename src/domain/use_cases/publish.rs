@@ -235,13 +235,15 @@ impl Driver {
         let Admitted { handle, pod, target, ask, target_was_there } = admitted;
         let ports = &self.ports;
         let found = ports.copies.find(handle).await.map_err(copy_failed)?;
-        let earlier = self.journalled(handle, target).unwrap_or_default();
+        let journalled = self.journalled(handle, target);
+        let earlier = journalled.unwrap_or_default();
         let makes =
             Makes { copy: found.is_none() || earlier.copy, target: !target_was_there || earlier.target };
         let journal = target_record(handle, pod, target, ask.readonly, TargetState::Attaching(makes));
-        // Also a write that fails may have left its record.
-        made.journal = true;
-        ports.records.put_target(&journal).await.map_err(journal_failed)?;
+        let written = ports.records.put_target(&journal).await;
+        // Also a write that fails may have left its record; not so where the store takes no writes.
+        made.journal = !matches!(written, Err(RecordsError::ReadOnly(_))) || journalled.is_some();
+        written.map_err(journal_failed)?;
         let copy = ports.copies.ensure(handle).await.map_err(copy_failed)?;
         made.copy = (copy.made || earlier.copy).then_some(copy.identity);
         if let Some(group) = ask.group {
@@ -370,8 +372,9 @@ fn target_failed(error: MountsError) -> StepError {
 fn journal_failed(error: RecordsError) -> StepError {
     match error {
         RecordsError::Unknown(failure) => StepError::Unknown(failure.to_string()),
-        RecordsError::Full(_) | RecordsError::TooLarge(_) | RecordsError::Io(_) => {
-            StepError::Failed(FailedStep::WriteJournal { why: error.to_string() })
-        }
+        RecordsError::Full(_)
+        | RecordsError::TooLarge(_)
+        | RecordsError::ReadOnly(_)
+        | RecordsError::Io(_) => StepError::Failed(FailedStep::WriteJournal { why: error.to_string() }),
     }
 }

@@ -32,7 +32,9 @@ impl Driver {
             let _guard = self.locks.lock(&key).await;
             let view = self.look_at(&target).await?;
             if self.lock_key(&view, &request.volume_id) == key {
-                return self.unpublish_locked(&target, &view, &key, true).await;
+                self.unpublish_locked(&target, &view, &key, true).await?;
+                self.want_sweep_of(&key);
+                return Ok(());
             }
         }
         Err(UnpublishError::Unsteady)
@@ -79,8 +81,8 @@ impl Driver {
         }
         if let Ok(handle) = Handle::parse(key) {
             self.epochs.advance(&handle);
-            self.want_sweep_of(&handle);
         }
+        self.trash_wanted.raise();
         Ok(())
     }
 
@@ -89,12 +91,12 @@ impl Driver {
         removed.map_err(|error| UnpublishError::RemoveTarget { why: error.to_string() })
     }
 
-    /// The last holder of an orphan may have left: a pass decides (C21).
-    fn want_sweep_of(&self, handle: &Handle) {
-        let is_orphan = self.ports.cluster.as_ref().is_some_and(|cluster| !cluster.is_named(handle));
-        if is_orphan {
+    /// The last holder of an orphan may have left: a pass decides (C21). Only a call of the kubelet asks for one: what a
+    /// reconciliation unmounts, the pass that follows it judges, and one that asked for another would never let it rest.
+    fn want_sweep_of(&self, key: &str) {
+        let Ok(handle) = Handle::parse(key) else { return };
+        if self.ports.cluster.as_ref().is_some_and(|cluster| !cluster.is_named(&handle)) {
             self.sweep_wanted.raise();
         }
-        self.trash_wanted.raise();
     }
 }
