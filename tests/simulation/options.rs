@@ -87,8 +87,11 @@ impl Options {
     }
 }
 
-/// What can be taken out of a world, each by its name.
-pub const CALMER: [(&str, fn(&mut Options)); 22] = [
+/// A name and what takes it out of a world.
+type Calmer = (&'static str, fn(&mut Options));
+
+/// What can be taken out of a world.
+pub const CALMER: [Calmer; 22] = [
     ("restores", |options| options.restores = false),
     ("other_clusters", |options| options.other_clusters = false),
     ("reboots", |options| options.reboots = false),
