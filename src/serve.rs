@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use per_node::adapters::cli::ServeConfig;
+use per_node::adapters::cli::{Seccomp, ServeConfig};
 use per_node::adapters::event_log::EventLog;
 use per_node::adapters::kube::client::connect;
 use per_node::adapters::kube::cluster::KubeCluster;
@@ -20,6 +20,7 @@ use per_node::adapters::linux::mounts::{Abilities, LinuxMounts};
 use per_node::adapters::linux::records::SlotRecords;
 use per_node::adapters::linux::self_check;
 use per_node::adapters::linux::store::StoreDirs;
+use per_node::adapters::linux::syscall_filter;
 use per_node::adapters::registration::{Pace, Registration};
 use per_node::adapters::socket::{Drain, SocketPath};
 use per_node::adapters::system_clock::SystemClock;
@@ -61,6 +62,10 @@ pub fn run(config: ServeConfig) -> Result<()> {
     }
     self_check::check_store(&config.store, config.store_mount_required)?;
     confine()?;
+    match config.seccomp {
+        Seccomp::On => syscall_filter::install().context("--seccomp")?,
+        Seccomp::Off => tracing::warn!("--seccomp=off: this process may make any system call"),
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .enable_all()

@@ -85,6 +85,9 @@ pub struct ServeFlags {
     /// How log lines look
     #[arg(long, env = "PER_NODE_LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
+    /// Whether the process keeps itself to the system calls that it needs; off for debugging alone
+    #[arg(long, env = "PER_NODE_SECCOMP", value_name = "ON-OFF", default_value = "on")]
+    pub seccomp: Seccomp,
     /// No API server at all: events go to the log, nothing is swept
     #[arg(long, env = "PER_NODE_STANDALONE")]
     pub standalone: bool,
@@ -117,6 +120,12 @@ pub enum LogFormat {
     Json,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Seccomp {
+    On,
+    Off,
+}
+
 /// The configuration of `serve`: every default filled in, every value checked by itself.
 #[derive(Debug, Clone)]
 pub struct ServeConfig {
@@ -136,6 +145,7 @@ pub struct ServeConfig {
     pub http: SocketAddr,
     pub kubeconfig: Option<PathBuf>,
     pub log_format: LogFormat,
+    pub seccomp: Seccomp,
     pub standalone: bool,
 }
 
@@ -191,6 +201,7 @@ impl ServeFlags {
             http: self.http,
             kubeconfig: self.kubeconfig,
             log_format: self.log_format,
+            seccomp: self.seccomp,
             standalone: self.standalone,
         })
     }
@@ -275,6 +286,7 @@ mod tests {
         assert_eq!(config.event_window, Duration::from_secs(600));
         assert_eq!(config.http, "0.0.0.0:9808".parse().unwrap());
         assert!(!config.standalone && !config.store_mount_required && config.kubeconfig.is_none());
+        assert_eq!(config.seccomp, Seccomp::On);
     }
 
     #[test]
@@ -303,6 +315,7 @@ mod tests {
             ("--driver-name", ""),
             ("--driver-name", ".a"),
             ("--log-format", "xml"),
+            ("--seccomp", "log"),
         ] {
             let error = serve(&[&format!("{flag}={value}")]).unwrap_err();
             assert!(

@@ -141,10 +141,11 @@ impl Host {
         volume.join("mount")
     }
 
-    pub async fn publish(&self, handle: &str, pod: &str) -> Result<(), Status> {
+    /// A publish as the kubelet sends it.
+    pub fn request(&self, handle: &str, pod: &str) -> NodePublishVolumeRequest {
         let mount = AccessType::Mount(MountVolume::default());
         let access_mode = Some(AccessMode { mode: Mode::MultiNodeMultiWriter.into() });
-        let request = NodePublishVolumeRequest {
+        NodePublishVolumeRequest {
             volume_id: handle.to_owned(),
             target_path: self.target(pod).display().to_string(),
             volume_capability: Some(VolumeCapability { access_type: Some(mount), access_mode }),
@@ -156,8 +157,11 @@ impl Host {
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into(),
             ..Default::default()
-        };
-        self.node().await.node_publish_volume(request).await.map(|_| ())
+        }
+    }
+
+    pub async fn publish(&self, handle: &str, pod: &str) -> Result<(), Status> {
+        self.node().await.node_publish_volume(self.request(handle, pod)).await.map(|_| ())
     }
 
     pub async fn unpublish(&self, handle: &str, pod: &str) -> Result<(), Status> {
@@ -186,6 +190,20 @@ impl Driver {
     pub fn signal(&self, signal: Signal) {
         let id = self.process.id().expect("it was not waited for");
         kill(Pid::from_raw(i32::try_from(id).expect("a process id")), signal).expect("it is there");
+    }
+
+    /// One field of `/proc/PID/status` for each of its threads, which are at least the workers and the main one.
+    pub fn status_of_threads(&self, field: &str) -> Vec<String> {
+        let id = self.process.id().expect("it was not waited for");
+        let threads = fs::read_dir(format!("/proc/{id}/task")).expect("its threads");
+        let statuses = threads
+            .filter_map(|thread| fs::read_to_string(thread.expect("a thread").path().join("status")).ok());
+        let value = |status: String| {
+            let line =
+                status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':').map(str::trim));
+            line.expect("the field").to_owned()
+        };
+        statuses.map(value).collect()
     }
 
     pub async fn ends(&mut self) -> ExitStatus {

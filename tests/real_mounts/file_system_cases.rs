@@ -23,16 +23,17 @@ pub fn cases() -> Vec<Case> {
     let mut cases = vec![
         tmpfs("c16_a_full_tmpfs_still_takes_records", full_tmpfs),
         tmpfs("c16_a_tmpfs_without_inodes_refuses_a_new_copy_alone", || {
-            full(World::with(newest(), few_inodes))
+            full(&World::with(newest(), few_inodes))
         }),
-        tmpfs("c15_a_store_on_overlay_is_followed", || followed(World::with(newest(), overlay))).needs_root(),
+        tmpfs("c15_a_store_on_overlay_is_followed", || followed(&World::with(newest(), overlay)))
+            .needs_root(),
         tmpfs("c23_a_copy_in_a_lower_layer_cannot_be_renamed", lower_layer).needs_root(),
         tmpfs("c16_a_store_that_went_read_only_still_serves_its_copies", read_only_store),
         tmpfs("c44_a_store_that_vanished_is_an_error_and_no_panic", vanished_store),
     ];
     for kind in Kind::ALL {
-        let on = |name: &str, case: fn(World)| {
-            let run = move || case(World::with(newest(), move |root| on_image(kind, root)));
+        let on = |name: &str, case: fn(&World)| {
+            let run = move || case(&World::with(newest(), move |root| on_image(kind, root)));
             let case = Case::new(format!("{name}::{}", kind.name()), run).needs_root();
             if kind.can_be_made() { case } else { case.left_out() }
         };
@@ -74,7 +75,7 @@ fn overlay(root: &Path) {
     mount("overlay", root.join("store"), "overlay", MountFlags::empty(), options.as_c_str()).unwrap();
 }
 
-fn followed(world: World) {
+pub fn followed(world: &World) {
     world.wait(world.copies.ensure(&handle("h"))).unwrap();
     let target = world.publish("h", "t", &MountOptions::default());
     assert_eq!(identity(target.as_path()), identity(&world.path("store/copies/h")));
@@ -110,7 +111,7 @@ fn record_on(world: &World, records: &SlotRecords, target: &TargetPath) {
 }
 
 /// On a full file system copies that are there are published, recorded and removed; only a new one fails.
-fn full(world: World) {
+pub fn full(world: &World) {
     let records = SlotRecords::open(&world.store).unwrap();
     world.wait(world.copies.ensure(&handle("old"))).unwrap();
     let old = world.path("store/copies/old");
@@ -123,7 +124,7 @@ fn full(world: World) {
     assert!(!world.path("store/copies/new").exists());
     assert_eq!(std::fs::read_dir(world.path("store/trash")).unwrap().count(), 0);
     let target = world.publish("old", "t", &MountOptions::default());
-    record_on(&world, &records, &target);
+    record_on(world, &records, &target);
     let id = world.wait(records.reserve_trash(&handle("old"))).expect("so has the trash");
     world.detach(&target).unwrap();
     let removed = match world.wait(world.copies.discard(&handle("old"), id)) {
@@ -136,7 +137,7 @@ fn full(world: World) {
     world.wait(world.copies.ensure(&handle("new"))).expect("there is space again");
 }
 
-fn tree_goes(world: World) {
+pub fn tree_goes(world: &World) {
     world.wait(world.copies.ensure(&handle("h"))).unwrap();
     let copy = world.path("store/copies/h");
     for number in 0..300 {

@@ -10,6 +10,7 @@ mod bench;
 mod contract;
 mod detach_cases;
 mod file_system_cases;
+mod filtered_cases;
 mod health_cases;
 mod image;
 mod look_cases;
@@ -65,6 +66,7 @@ fn main() -> std::process::ExitCode {
         store_cases::cases(),
         removal_cases::cases(),
         file_system_cases::cases(),
+        filtered_cases::cases(),
         attach_cases::cases(),
         detach_cases::cases(),
         look_cases::cases(),

@@ -94,8 +94,8 @@ struct MountIdRequest {
 const MOUNT_ID_REQUEST_BYTES: u32 = size_of::<MountIdRequest>() as u32;
 /// `statmount` and `listmount` have one number on every architecture, counted from the table's base; libc does not
 /// name them yet, so they are counted from their neighbour.
-const SYS_STATMOUNT: libc::c_long = libc::SYS_mount_setattr + 15;
-const SYS_LISTMOUNT: libc::c_long = libc::SYS_mount_setattr + 16;
+pub const SYS_STATMOUNT: libc::c_long = libc::SYS_mount_setattr + 15;
+pub const SYS_LISTMOUNT: libc::c_long = libc::SYS_mount_setattr + 16;
 
 const STATMOUNT_SB_BASIC: u64 = 0x01;
 const STATMOUNT_MNT_BASIC: u64 = 0x02;
@@ -158,8 +158,8 @@ pub fn listmount(above: u64, last: u64, ids: &mut [u64]) -> Result<usize> {
 
 /// `BTRFS_IOC_SUBVOL_GETFLAGS` and `_SETFLAGS`: `_IOR(0x94, 25, u64)` and `_IOW(0x94, 26, u64)` in the encoding of
 /// x86, arm and risc-v. Elsewhere the ioctl fails with ENOTTY and the snapshot is reported as undeletable.
-const BTRFS_SUBVOLUME_GET_FLAGS: u64 = 0x8008_9419;
-const BTRFS_SUBVOLUME_SET_FLAGS: u64 = 0x4008_941a;
+pub const BTRFS_SUBVOLUME_GET_FLAGS: u64 = 0x8008_9419;
+pub const BTRFS_SUBVOLUME_SET_FLAGS: u64 = 0x4008_941a;
 const BTRFS_SUBVOLUME_READ_ONLY: u64 = 1 << 1;
 
 /// Clears the read-only property of the btrfs subvolume whose root `directory` is; true when it was set.
