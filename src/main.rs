@@ -3,6 +3,8 @@
 //!
 //! Exit codes: 0 as asked, 1 failed, 2 the command line is wrong.
 
+#![forbid(unsafe_code)]
+
 #[cfg(target_os = "linux")]
 mod serve;
 

@@ -1,5 +1,5 @@
-//! The rules of ARCHITECTURE.md that text can prove: who imports whom, where `unsafe` is, that each file says
-//! what it is, and that each clause of the contract has a proof.
+//! The rules of ARCHITECTURE.md that text can prove: who imports whom, where `unsafe` is, what opens files, that each file says
+//! what it is, that each clause of the contract has a proof, and each line of the threat model.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -83,6 +83,92 @@ fn unsafe_is_in_one_file() {
         }
     }
     assert_none(offences, "unsafe outside of src/adapters/linux/syscalls.rs");
+}
+
+/// The compiler's word for the same: denied in the crate, forbidden in every module but the one and those it is in.
+#[test]
+fn every_other_module_forbids_unsafe() {
+    const DECLARING: [(&str, &[&str]); 3] = [
+        ("src/lib.rs", &["adapters"]),
+        ("src/adapters/mod.rs", &["linux"]),
+        ("src/adapters/linux/mod.rs", &["syscalls"]),
+    ];
+    let text = |path: &str| fs::read_to_string(root().join(path)).expect("the file");
+    let mut offences = Vec::new();
+    for (path, above) in DECLARING {
+        let text = text(path);
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let Some(name) = line.strip_prefix("pub mod ").and_then(|rest| rest.strip_suffix(';')) else {
+                continue;
+            };
+            let forbids = at > 0 && lines[at - 1] == "#[forbid(unsafe_code)]";
+            if forbids == above.contains(&name) {
+                offences.push(format!("{path}: {name}"));
+            }
+        }
+    }
+    for (path, line) in [("src/lib.rs", "#![deny(unsafe_code)]"), ("src/main.rs", "#![forbid(unsafe_code)]")]
+    {
+        if !text(path).lines().any(|one| one == line) {
+            offences.push(format!("{path}: no {line}"));
+        }
+    }
+    assert_none(offences, "modules that do not forbid unsafe, or forbid it above the one that has it");
+}
+
+/// What is opened below a held directory goes through `open_below` or, for the walk, its flags: no symlink, not upwards.
+#[test]
+fn c18_nothing_in_the_store_is_opened_past_the_one_function() {
+    // `openat2` itself: the function, the walk, the kubelet's directory, and the question whether there is such a call.
+    const OWN: [&str; 4] = ["store.rs", "descent.rs", "target.rs", "self_check.rs"];
+    let mut offences = Vec::new();
+    for (path, text) in rust_files("src/adapters/linux") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let production = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in production
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !name.contains("_tests") && !code(line).is_empty())
+        {
+            let code = code(line);
+            if code.contains("openat(") || code.contains("openat2(") && !OWN.contains(&name.as_str()) {
+                offences.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert_none(offences, "an open that may follow a symlink");
+}
+
+/// Each line of the threat model names its proof as `path::test`; a proof that is renamed or gone makes the line a claim.
+#[test]
+fn every_line_of_the_threat_model_names_a_test_that_is_there() {
+    let model = fs::read_to_string(root().join("docs/threat-model.md")).expect("the threat model");
+    let mut offences = Vec::new();
+    let mut lines = 0;
+    for (number, line) in model.lines().enumerate().filter(|(_, line)| line.starts_with("| ")) {
+        let Some(proofs) = line.trim_end_matches([' ', '|']).rsplit('|').next() else { continue };
+        let header = proofs.trim() == "test" || proofs.trim().starts_with("---");
+        let mut named = 0;
+        for proof in proofs.split('`').skip(1).step_by(2) {
+            named += 1;
+            let Some((path, test)) = proof.split_once("::") else {
+                offences.push(format!("line {}: {proof}", number + 1));
+                continue;
+            };
+            let text = fs::read_to_string(root().join(path)).unwrap_or_default();
+            // A test is a function, or a case by its name.
+            if !text.contains(&format!("fn {test}(")) && !text.contains(&format!("\"{test}\"")) {
+                offences.push(format!("line {}: {proof}", number + 1));
+            }
+        }
+        lines += usize::from(!header);
+        if named == 0 && !header {
+            offences.push(format!("line {}: no test", number + 1));
+        }
+    }
+    assert!(lines > 20, "the tables of the threat model are not where they were");
+    assert_none(offences, "claims of docs/threat-model.md without a test");
 }
 
 #[test]

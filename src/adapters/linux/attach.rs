@@ -14,6 +14,7 @@ use rustix::mount::{
 };
 
 use super::failure::{Outcome, Step};
+use super::store::open_below;
 use super::syscalls::{self, AttrChange, attr, propagation};
 use super::target::OpenTarget;
 use super::view::View;
@@ -127,7 +128,7 @@ impl<'a> Stage<'a> {
         mount_change(self.bind_path(), MountPropagationFlags::PRIVATE)
             .step("make private a staged bind for")?;
         let view = View::table()?;
-        let inner = rustix::fs::openat(
+        let inner = open_below(
             self.place.trash,
             format!("{}/bind", self.place.name),
             rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::examine::{self, Examinations};
 use super::failure::{Failure, Outcome, Step};
 use super::removal::{self, Leftovers};
-use super::store::{READ_DIRECTORY, StoreDirs, set_exact_mode};
+use super::store::{READ_DIRECTORY, StoreDirs, open_below, set_exact_mode};
 use super::usage::UsageWalks;
 use super::view::View;
 use super::{blocking, descent, places, view};
@@ -123,7 +123,7 @@ impl Shared {
     /// Gives a nameless directory its mode, then its name: it is seen under that only as it should be.
     fn name_it(&self, nameless: &str, handle: &Handle) -> Outcome<FileIdentity> {
         let (trash, copies) = (self.store.trash(), self.store.copies());
-        let made = rustix::fs::openat(trash, nameless, READ_DIRECTORY, Mode::empty()).step("open the new")?;
+        let made = open_below(trash, nameless, READ_DIRECTORY, Mode::empty()).step("open the new")?;
         set_exact_mode(made.as_fd(), self.copy_mode)?;
         let stat = rustix::fs::fstat(&made).step("fstat")?;
         rustix::fs::renameat_with(trash, nameless, copies, handle.as_path(), RenameFlags::NOREPLACE)
@@ -145,8 +145,8 @@ impl Shared {
     }
 
     fn set_group(&self, handle: &Handle, group: Gid) -> Outcome<()> {
-        let copy = rustix::fs::openat(self.store.copies(), handle.as_path(), READ_DIRECTORY, Mode::empty())
-            .step("open")?;
+        let copy =
+            open_below(self.store.copies(), handle.as_path(), READ_DIRECTORY, Mode::empty()).step("open")?;
         let stat = rustix::fs::fstat(&copy).step("fstat")?;
         if stat.st_gid != group.0 {
             rustix::fs::fchown(&copy, None, Some(FileGroup::from_raw(group.0))).step("fchown")?;

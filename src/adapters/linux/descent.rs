@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom};
 use rustix::io::Errno;
 
 use super::failure::{Failure, Outcome, Step};
-use super::store::READ_DIRECTORY;
+use super::store::{BELOW, READ_DIRECTORY};
 
 /// Directories open at a time; those above are closed and found again.
 const OPEN_DIRECTORIES_MAX: usize = 32;
@@ -54,7 +54,7 @@ struct Level<T> {
 /// How a directory is opened for a walk; its last component may be a mount only where `cross` says so.
 pub fn open_root(parent: BorrowedFd<'_>, name: &CStr, cross: bool) -> Outcome<OwnedFd> {
     let no_mount = if cross { ResolveFlags::empty() } else { ResolveFlags::NO_XDEV };
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH | no_mount;
+    let resolve = BELOW | no_mount;
     rustix::fs::openat2(parent, name, READ_DIRECTORY, Mode::empty(), resolve).step("open")
 }
 
@@ -167,7 +167,7 @@ fn read_batch<T>(level: &mut Level<T>, batch: &mut [MaybeUninit<u8>]) -> Outcome
 }
 
 fn reopen(below: BorrowedFd<'_>, identity: (u64, u64)) -> Outcome<OwnedFd> {
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
     let above =
         rustix::fs::openat2(below, c"..", READ_DIRECTORY, Mode::empty(), resolve).step("go back above")?;
     if identity_of(above.as_fd())? == identity { Ok(above) } else { Err(lost()) }

@@ -9,12 +9,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::failure::{Failure, Outcome, Step};
 use super::places;
+use super::store::open_below;
 use super::target::OpenTarget;
 use super::view::{MountEntry, STACK_MOUNTS_MAX, View};
 
@@ -74,9 +75,8 @@ fn unmount_below(target: &OpenTarget, mount_point: &[u8]) -> Outcome<()> {
     let whole = places::joined(target.name().to_bytes(), rest);
     let whole = Path::new(OsStr::from_bytes(&whole));
     let (Some(directory), Some(name)) = (whole.parent(), whole.file_name()) else { return Ok(()) };
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat2(target.parent(), directory, flags, Mode::empty(), resolve);
+    let opened = open_below(target.parent(), directory, flags, Mode::empty());
     let parent = match opened {
         Ok(parent) => parent,
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::failure::{Failure, Outcome, Step};
 use super::mountinfo;
-use super::store::{READ_DIRECTORY, StoreDirs};
+use super::store::{READ_DIRECTORY, StoreDirs, open_below};
 use super::usage::ANSWER_WITHIN;
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::FileIdentity;
@@ -144,7 +144,7 @@ pub fn capacity(stat: &rustix::fs::StatVfs) -> Capacity {
 
 /// Opens the copy without a trace in its time of last access, where that is allowed.
 fn open(copies: BorrowedFd<'_>, handle: &Handle) -> Outcome<Option<OwnedFd>> {
-    let open = |flags: OFlags| rustix::fs::openat(copies, handle.as_path(), flags, Mode::empty());
+    let open = |flags: OFlags| open_below(copies, handle.as_path(), flags, Mode::empty());
     let opened = match open(READ_DIRECTORY | OFlags::NOATIME) {
         Err(Errno::PERM) => open(READ_DIRECTORY),
         other => other,

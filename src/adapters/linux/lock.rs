@@ -5,10 +5,11 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::failure::{Failure, Outcome, Step};
+use super::store::open_below;
 
 /// The lock, held until dropped.
 #[derive(Debug)]
@@ -20,9 +21,7 @@ impl StoreLock {
     /// Takes the lock of the store that is open as `store`; `None` while another process has it.
     pub fn try_take(store: BorrowedFd<'_>) -> Outcome<Option<StoreLock>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let file = rustix::fs::openat2(store, c"lock", flags, Mode::RUSR | Mode::WUSR, resolve)
-            .step("open the lock in")?;
+        let file = open_below(store, c"lock", flags, Mode::RUSR | Mode::WUSR).step("open the lock in")?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(StoreLock { _file: file })),
             Err(Errno::WOULDBLOCK) => Ok(None),

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::failure::{Failure, Outcome, Step};
 use super::places::StoreRoots;
+use super::store::open_below;
 use super::target::OpenTarget;
 use super::view::View;
 use crate::domain::mount_table::{Layer, MountStack, TargetView};
@@ -51,7 +52,7 @@ pub fn look(view: &View, target: &OpenTarget, roots: &StoreRoots) -> Outcome<Tar
 
 fn is_empty(target: &OpenTarget) -> Outcome<bool> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = rustix::fs::openat(target.parent(), target.name(), flags, Mode::empty()).step("open")?;
+    let directory = open_below(target.parent(), target.name(), flags, Mode::empty()).step("open")?;
     let mut buffer = [MaybeUninit::uninit(); ENTRIES_BYTES];
     let mut entries = RawDir::new(&directory, &mut buffer);
     while let Some(entry) = entries.next() {

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::attach::{self, Route, StagingPlace};
 use super::failure::{Failure, Outcome, Step};
 use super::index::{self, Index, Seen};
-use super::store::{NAME_DIRECTORY, StoreDirs};
+use super::store::{NAME_DIRECTORY, StoreDirs, open_below};
 use super::target::{self, OpenTarget};
 use super::{blocking, detach, look};
 use crate::domain::handle::Handle;
@@ -123,7 +123,7 @@ impl Shared {
 
     /// Opens the copy by its name and makes sure that it is the one that was decided about.
     fn open_copy(&self, handle: &Handle, identity: FileIdentity) -> Outcome<OwnedFd> {
-        let copy = rustix::fs::openat(self.store.copies(), handle.as_path(), NAME_DIRECTORY, Mode::empty())
+        let copy = open_below(self.store.copies(), handle.as_path(), NAME_DIRECTORY, Mode::empty())
             .step("open the copy for")?;
         let found = rustix::fs::fstat(&copy).step("fstat the copy for")?;
         if (FileIdentity { device: found.st_dev, inode: found.st_ino }) != identity {

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::descent::{self, Descent, Entry, NAME_ANY};
 use super::failure::{Failure, Outcome, Step};
 use super::places::joined;
+use super::store::open_below;
 use super::syscalls;
 
 /// A directory into which somebody goes on writing is read again this often, then left.
@@ -221,7 +222,7 @@ fn open_forced(parent: BorrowedFd<'_>, name: &CStr) -> Outcome<std::os::fd::Owne
 
 /// Gives us a directory's mode. The name is pinned first, so that a symlink put in its place changes nothing else.
 fn open_up(parent: BorrowedFd<'_>, name: &CStr) -> Outcome<()> {
-    let pinned = rustix::fs::openat(parent, name, NAME_ANY, Mode::empty()).step("open")?;
+    let pinned = open_below(parent, name, NAME_ANY, Mode::empty()).step("open")?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&pinned).step("fstat")?.st_mode);
     if kind != FileType::Directory {
         return Err(Failure { step: "open", errno: Errno::NOTDIR });

@@ -10,13 +10,14 @@ use std::hash::Hasher;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{FallocateFlags, IFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FallocateFlags, IFlags, Mode, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use siphasher::sip::SipHasher13;
 
 use super::failure::{Failure, Outcome, Step};
+use super::store::open_below;
 
 /// A file of slots of one size.
 #[derive(Debug)]
@@ -52,10 +53,8 @@ impl SlotFile {
         layout: Layout,
     ) -> Outcome<(SlotFile, Read<T>)> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let mode = Mode::RUSR | Mode::WUSR;
-        let file = rustix::fs::openat2(directory, layout.name, flags, mode, resolve)
-            .step("open a record file in")?;
+        let file = open_below(directory, layout.name, flags, mode).step("open a record file in")?;
         let slots = SlotFile { file: File::from(file), slot_bytes: layout.slot_bytes };
         slots.write_in_place();
         slots.set_space_aside(layout.slots)?;

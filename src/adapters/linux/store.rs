@@ -34,6 +34,20 @@ pub const READ_DIRECTORY: OFlags =
 pub const NAME_DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// How anything below an open directory is reached: not above it, through no symlink of any kind.
+pub const BELOW: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+/// Opens `path` below `directory` by [`BELOW`]. The mode is for what is made.
+pub fn open_below(
+    directory: BorrowedFd<'_>,
+    path: impl rustix::path::Arg,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::openat2(directory, path, flags, mode, BELOW)
+}
+
 /// Access-control lists change the mode that a directory is made with, and who may enter one.
 const ACL_ATTRIBUTES: [&CStr; 2] = [c"system.posix_acl_access", c"system.posix_acl_default"];
 
@@ -77,9 +91,7 @@ fn own_directory(store: BorrowedFd<'_>, name: &CStr) -> Outcome<OwnedFd> {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno).step("make a directory in"),
     }
-    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-    let directory = rustix::fs::openat2(store, name, READ_DIRECTORY, Mode::empty(), resolve)
-        .step("open a directory in")?;
+    let directory = open_below(store, name, READ_DIRECTORY, Mode::empty()).step("open a directory in")?;
     set_exact_mode(directory.as_fd(), Mode::RWXU)?;
     Ok(directory)
 }
@@ -95,4 +107,39 @@ pub fn set_exact_mode(directory: BorrowedFd<'_>, mode: Mode) -> Outcome<()> {
     }
     // After the lists: removing one may rewrite the group's bits.
     rustix::fs::fchmod(directory, mode).step("fchmod of")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn c18_what_is_opened_in_the_store_never_leads_out_of_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(scratch.path().join("store/inner")).unwrap();
+        std::fs::create_dir(scratch.path().join("outside")).unwrap();
+        let links = [
+            ("up", "../outside"),
+            ("absolute", "/"),
+            ("beside", "inner"),
+            ("inner/magic", "/proc/self/root"),
+            ("inner/own", "/proc/self/cwd"),
+        ];
+        for (name, to) in links {
+            symlink(to, scratch.path().join("store").join(name)).unwrap();
+        }
+        let store = rustix::fs::open(scratch.path().join("store"), NAME_DIRECTORY, Mode::empty()).unwrap();
+        let opened = |path: &str, flags: OFlags| open_below(store.as_fd(), path, flags, Mode::empty());
+        let follows = OFlags::RDONLY | OFlags::CLOEXEC;
+        assert!(opened("inner", follows).is_ok());
+        for path in ["up", "absolute", "beside", "beside/.", "inner/magic", "inner/magic/proc", "inner/own"] {
+            assert_eq!(opened(path, follows).unwrap_err(), Errno::LOOP, "{path}");
+        }
+        for path in ["..", "inner/../..", "/", "/proc/self/fd"] {
+            assert_eq!(opened(path, follows).unwrap_err(), Errno::XDEV, "{path}");
+        }
+        // A name that is taken hold of without being followed is the link itself.
+        assert_eq!(opened("up", NAME_DIRECTORY).unwrap_err(), Errno::NOTDIR);
+    }
 }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::failure::{Failure, Outcome, Step};
 use super::places;
+use super::store::open_below;
 use super::view;
 use crate::domain::target::{KubeletDir, TargetPath};
 
@@ -75,8 +76,7 @@ impl OpenTarget {
 
     /// Opens the target itself, O_PATH: that asks no file system anything. While it is open the target is busy.
     pub fn open_directory(&self) -> Outcome<OwnedFd> {
-        rustix::fs::openat(&self.parent, &self.name, DIRECTORY_PATH | OFlags::NOFOLLOW, Mode::empty())
-            .step("open")
+        open_below(self.parent(), &self.name, DIRECTORY_PATH | OFlags::NOFOLLOW, Mode::empty()).step("open")
     }
 }
 
