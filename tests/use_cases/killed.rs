@@ -127,10 +127,12 @@ fn c23_c40_a_sweep_killed_at_any_await_loses_no_named_copy_and_ends_after_a_rest
 }
 
 #[test]
-fn c40_a_start_killed_at_any_await_is_ended_by_the_next() {
+fn c16_c40_a_start_killed_at_any_await_is_ended_by_the_next() {
     for awaits in 1..AWAITS_MAX {
         let world = World::new();
         let (half, whole) = (pod("web-0", "half"), world.running("web-1", "whole"));
+        let forgotten = world.running("web-2", "third");
+        assert!(world.node.remove(format!("{}/vol_data.json", forgotten.directory())));
         world.prepare(&half);
         world.node.gate().script(per_node::adapters::memory::NodeCall::Attach, Fault::HangAfter);
         let request = half.request();
@@ -140,7 +142,8 @@ fn c40_a_start_killed_at_any_await_is_ended_by_the_next() {
         let ended = kill_after(awaits, world.driver.reconcile());
         let world = world.restart();
         world.assert_nothing_at(&half);
-        assert!(!world.has_copy("half") || !ended, "after {awaits}");
+        assert!(!world.has_copy("half"), "a new empty copy is left after {awaits}");
+        world.assert_nothing_at(&forgotten);
         assert_eq!(world.node.read(whole.target(), "file").as_deref(), Some(&b"web-1"[..]));
         assert_eq!(world.records.targets_of(&h("whole")).len(), 1);
         if ended {

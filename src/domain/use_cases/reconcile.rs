@@ -74,11 +74,18 @@ impl Driver {
         let TargetRecord { target, handle, .. } = record;
         tracing::info!(%handle, target_path = %target.as_path().display(), "undoing a publish that never ended");
         let view = self.ports.mounts.look(target).await.map_err(|error| error.to_string())?;
-        let undone = self.unpublish_locked(target, &view, handle.as_str(), makes.target).await;
-        undone.map_err(|error| error.to_string())?;
-        if !makes.copy {
-            return Ok(());
+        let cleared = self.clear_target(target, &view, handle.as_str(), makes.target).await;
+        cleared.map_err(|error| error.to_string())?;
+        if makes.copy {
+            self.unmake_unused(handle).await?;
         }
+        // Last: killed before, the next start finds the entry again and ends what is left.
+        self.forget_target(target, handle.as_str()).await;
+        Ok(())
+    }
+
+    /// Removes a new copy that is still empty and that nobody shows.
+    async fn unmake_unused(&self, handle: &Handle) -> Result<(), String> {
         let table = self.ports.mounts.table().await.map_err(|error| error.to_string())?;
         if table.is_in_use(handle, &self.ports.records.trashed(handle)) {
             return Ok(());
@@ -95,21 +102,33 @@ impl Driver {
         if view.any_shown().is_some() {
             return Ok(());
         }
+        // A process that was killed after it had unmounted what the kubelet forgot left the directory: no unpublish will
+        // come for that either. After a reboot the kubelet still knows its volumes.
+        if self.ports.cluster.is_some() && self.is_forgotten(&record.target).await? {
+            let (target, key) = (&record.target, record.handle.as_str());
+            let cleared = self.clear_target(target, &view, key, true).await;
+            cleared.map_err(|error| error.to_string())?;
+        }
         self.ports.records.drop_target(&record.target).await.map_err(|error| error.to_string())
+    }
+
+    /// Whether the target is a pod's and the kubelet has removed its own note beside it.
+    async fn is_forgotten(&self, target: &TargetPath) -> Result<bool, String> {
+        if target.pod_uid(&self.settings.kubelet_dir).is_none() {
+            return Ok(false);
+        }
+        self.ports.mounts.is_forgotten(target).await.map_err(|error| error.to_string())
     }
 
     /// No unpublish will ever come for a target whose volume the kubelet has forgotten (C16).
     async fn detach_if_forgotten(&self, target: &TargetPath, place: &Place) {
-        if target.pod_uid(&self.settings.kubelet_dir).is_none() {
-            return;
-        }
         let Some(handle) = self.handle_at(place) else { return };
         let _guard = self.locks.lock(handle.as_str()).await;
         let path = target.as_path().display();
-        let outcome = match self.ports.mounts.is_forgotten(target).await {
+        let outcome = match self.is_forgotten(target).await {
             Ok(false) => return,
             Ok(true) => self.unpublish_forgotten(target, &handle).await,
-            Err(error) => Err(error.to_string()),
+            Err(why) => Err(why),
         };
         match outcome {
             Ok(()) => {

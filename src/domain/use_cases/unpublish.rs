@@ -51,8 +51,22 @@ impl Driver {
         shown.map_or_else(|| volume_id.to_owned(), String::from)
     }
 
-    /// Under the lock of `key`. With `with_directory` the target directory goes too.
+    /// Under the lock of `key`. With `with_directory` the target directory goes too. The record goes last: until then a
+    /// start knows what is still to be done.
     pub(super) async fn unpublish_locked(
+        &self,
+        target: &TargetPath,
+        view: &TargetView,
+        key: &str,
+        with_directory: bool,
+    ) -> Result<(), UnpublishError> {
+        self.clear_target(target, view, key, with_directory).await?;
+        self.forget_target(target, key).await;
+        Ok(())
+    }
+
+    /// Takes away what shows the copy at the target; the record of it stays.
+    pub(super) async fn clear_target(
         &self,
         target: &TargetPath,
         view: &TargetView,
@@ -76,14 +90,19 @@ impl Driver {
                 tracing::info!(volume = key, target_path = %path, "unpublished");
             }
         }
+        Ok(())
+    }
+
+    /// Nothing is published at the target any more.
+    pub(super) async fn forget_target(&self, target: &TargetPath, key: &str) {
         if let Err(error) = self.ports.records.drop_target(target).await {
+            let path = target.as_path().display();
             tracing::warn!(volume = key, target_path = %path, %error, "record of an unpublished target not dropped");
         }
         if let Ok(handle) = Handle::parse(key) {
             self.epochs.advance(&handle);
         }
         self.trash_wanted.raise();
-        Ok(())
     }
 
     async fn remove_target(&self, target: &TargetPath) -> Result<(), UnpublishError> {
