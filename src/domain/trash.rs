@@ -17,6 +17,15 @@ impl TrashId {
     }
 }
 
+/// Which directory has a copy's name, for good: its inode, and when that was made, for inode numbers are used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyMark {
+    pub inode: u64,
+    /// Nanoseconds of the calendar; `None` where the file system does not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_ns: Option<u64>,
+}
+
 impl fmt::Display for TrashId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "t{}", self.0)

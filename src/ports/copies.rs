@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::failure::Failure;
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::FileIdentity;
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 use crate::domain::volume_request::Gid;
 
 /// Why a call on the store failed, by errno class.
@@ -134,6 +134,13 @@ pub trait Copies: Send + Sync {
     /// Deletes a copy where it is, by the same walk; for a file system too full to rename (C23).
     /// [`CopiesError::MountPoint`] as for `discard`.
     async fn delete_in_place(&self, handle: &Handle) -> Result<Deletion, CopiesError>;
+
+    /// Which directory has the copy's name, in a way that tells it from every later one; `None` where there is none.
+    /// [`CopiesError::NotADirectory`] as for `find`.
+    async fn mark(&self, handle: &Handle) -> Result<Option<CopyMark>, CopiesError>;
+
+    /// Makes names that were given and taken away in `copies/` and `trash/` outlive a power failure.
+    async fn settle(&self) -> Result<(), CopiesError>;
 
     /// What the copy takes up, from a cached, throttled walk; answers within about a second (C46).
     async fn usage(&self, handle: &Handle) -> Result<Usage, CopiesError>;

@@ -15,7 +15,7 @@ use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 
 /// Why a record could not be written.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -59,6 +59,14 @@ pub trait Records: Send + Sync {
     async fn forget_trash(&self, id: TrashId) -> Result<(), RecordsError>;
     /// Every entry on record.
     fn trash_records(&self) -> Vec<(TrashId, Handle)>;
+
+    /// Writes down, durably, that this directory under the handle's name is being deleted in its place (C23). On an
+    /// error it may be on record all the same, for the next process: `acquit` makes sure.
+    async fn condemn(&self, handle: &Handle, mark: CopyMark) -> Result<(), RecordsError>;
+    /// The copies that are condemned, in no order.
+    fn condemned(&self) -> Vec<(Handle, CopyMark)>;
+    /// Takes that back, durably. Fine where there is none.
+    async fn acquit(&self, handle: &Handle) -> Result<(), RecordsError>;
 
     /// The event series that outlived a restart.
     fn series(&self) -> Vec<Series>;

@@ -18,6 +18,7 @@ pub fn cases<B: Bench>() -> Vec<ContractCase<B>> {
         ("c23_a_discarded_copy_leaves_its_name_to_a_new_one", discarding),
         ("c23_what_is_in_the_trash_is_deleted_whole", deleting),
         ("c23_a_copy_is_deleted_in_place", in_place),
+        ("c23_a_mark_tells_a_copy_from_every_later_one", marks),
         ("c46_a_copy_takes_up_its_files_and_itself", usage),
         ("c46_the_file_system_has_room", capacity),
         ("c49_a_copy_is_examined_under_its_name", examining),
@@ -131,6 +132,25 @@ fn in_place<B: Bench>(bench: &mut B) {
     assert_eq!(bench.wait(copies.find(&handle("h"))), Ok(None));
     assert_eq!(bench.wait(copies.find(&handle("other"))), Ok(Some(other)));
     assert_eq!(bench.wait(copies.delete_in_place(&handle("h"))), Ok(Deletion::Done), "it is gone already");
+}
+
+fn marks<B: Bench>(bench: &mut B) {
+    let copies = bench.copies();
+    let mark = |name: &str| bench.wait(copies.mark(&handle(name)));
+    assert_eq!(mark("h"), Ok(None));
+    bench.copy("h");
+    let first = mark("h").expect("told").expect("a copy");
+    bench.write_into_copy(&handle("h"), "file", b"data");
+    assert_eq!(mark("h"), Ok(Some(first)), "what is written into it does not change it");
+    assert_eq!(bench.wait(copies.delete_in_place(&handle("h"))), Ok(Deletion::Done));
+    bench.wait(copies.settle()).expect("durable");
+    // The kernel's clock for files stands still for some milliseconds.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    bench.copy("h");
+    let later = mark("h").expect("told").expect("a copy");
+    assert_ne!(first, later, "whatever inode it has");
+    bench.put_stranger_file("file");
+    assert!(matches!(mark("file"), Err(CopiesError::NotADirectory(_))));
 }
 
 fn usage<B: Bench>(bench: &mut B) {

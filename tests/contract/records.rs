@@ -9,7 +9,7 @@ use per_node::domain::pod::{PodName, PodReference, PodUid};
 use per_node::domain::proof::{ClusterUid, History, Marker, Revision};
 use per_node::domain::refusal::Reason;
 use per_node::domain::time::Wall;
-use per_node::domain::trash::TrashId;
+use per_node::domain::trash::{CopyMark, TrashId};
 
 use super::{Bench, ContractCase, handle};
 
@@ -19,6 +19,7 @@ pub fn cases<B: Bench>() -> Vec<ContractCase<B>> {
         ("c14_the_targets_of_one_handle_are_told", targets_of),
         ("c03_a_trash_id_is_never_used_twice", trash_ids),
         ("c15_the_trash_entries_of_a_handle_are_told", trashed),
+        ("c23_a_condemned_copy_is_told_until_it_is_acquitted", condemned),
         ("c32_event_series_are_kept_by_name", series),
         ("c22_history_and_marker_are_kept", history_and_marker),
         ("c40_every_record_outlives_the_process", restart),
@@ -104,6 +105,30 @@ fn trashed<B: Bench>(bench: &mut B) {
     bench.wait(records.forget_trash(TrashId(u64::MAX))).expect("nothing to do");
     assert_eq!(records.trashed(&handle("h")), BTreeSet::from([second]));
     assert_eq!(records.trashed(&handle("none")), BTreeSet::new());
+}
+
+fn condemned<B: Bench>(bench: &mut B) {
+    let longest = handle(&"a".repeat(253));
+    let (first, second) =
+        (CopyMark { inode: 1, made_ns: None }, CopyMark { inode: u64::MAX, made_ns: Some(u64::MAX) });
+    let records = bench.records();
+    bench.wait(records.condemn(&handle("h"), first)).expect("written");
+    bench.wait(records.condemn(&longest, first)).expect("written");
+    bench.wait(records.condemn(&longest, second)).expect("in place of the one before");
+    bench.wait(records.acquit(&handle("none"))).expect("nothing to do");
+    bench.restart();
+    let records = bench.records();
+    let mut all = records.condemned();
+    all.sort_by_key(|(handle, _)| handle.clone());
+    assert_eq!(all, [(longest.clone(), second), (handle("h"), first)]);
+    assert_eq!(
+        (records.trash_records(), records.trashed(&handle("h"))),
+        (vec![], BTreeSet::new()),
+        "no entry"
+    );
+    bench.wait(records.acquit(&longest)).expect("taken back");
+    bench.restart();
+    assert_eq!(bench.records().condemned(), [(handle("h"), first)]);
 }
 
 fn series<B: Bench>(bench: &mut B) {

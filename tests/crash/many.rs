@@ -15,7 +15,7 @@ use crate::node::{Node, runtime};
 const CALLS: usize = 32;
 const ROUNDS: u64 = 30;
 /// The kill comes within this time after the calls were begun.
-const KILL_WITHIN_US: u64 = 150_000;
+const KILL_WITHIN_US: u64 = 80_000;
 /// Of the volumes one in so many is asked for by a rival afterwards, others in each round.
 const RIVALS_ONE_IN: usize = 4;
 

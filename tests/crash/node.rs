@@ -210,7 +210,7 @@ impl Node {
             ..Default::default()
         };
         let socket = self.path("csi.sock");
-        async move { Ok(connected(&socket).await?.node_publish_volume(request).await.map(drop)?) }
+        async move { connected(&socket).await?.node_publish_volume(request).await.map(drop) }
     }
 
     /// The kubelet's unpublish, as a future of its own.
@@ -218,7 +218,7 @@ impl Node {
         let target_path = self.target(pod).display().to_string();
         let request = NodeUnpublishVolumeRequest { volume_id: handle.to_owned(), target_path };
         let socket = self.path("csi.sock");
-        async move { Ok(connected(&socket).await?.node_unpublish_volume(request).await.map(drop)?) }
+        async move { connected(&socket).await?.node_unpublish_volume(request).await.map(drop) }
     }
 
     pub fn publish(&self, handle: &str, pod: &str) -> Result<(), Status> {

@@ -173,6 +173,8 @@ struct Tracer {
 }
 
 impl Tracer {
+    // It is waited for below, by the tracer's own call: that one tells of its threads too.
+    #[allow(clippy::zombie_processes)]
     fn trace(mut self, mut shell: Command) {
         let mut child = shell.spawn().expect("a shell");
         let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
@@ -235,7 +237,9 @@ impl Tracer {
         let Some((number, of_its_name)) = self.take_note(name, counting) else { return };
         match self.treatment.kill {
             Kill::Before(at) if at == number => kill_now(process),
-            Kill::After(at) if at == number => drop(self.threads.insert(thread, Pending::Kill)),
+            Kill::After(at) if at == number => {
+                self.threads.insert(thread, Pending::Kill);
+            }
             Kill::Within(at) if at == number => {
                 if call.number == libc::SYS_pwrite64 {
                     registers::shorten(thread, TORN_BYTES).expect("a write can be shortened");
@@ -245,7 +249,7 @@ impl Tracer {
                 }
             }
             Kill::AfterNamed(named, at) if named == name && at == of_its_name => {
-                drop(self.threads.insert(thread, Pending::Kill));
+                self.threads.insert(thread, Pending::Kill);
             }
             Kill::Never | Kill::Before(_) | Kill::After(_) | Kill::Within(_) | Kill::AfterNamed(..) => {}
         }

@@ -130,7 +130,14 @@ pub fn full(world: &World) {
     let removed = match world.wait(world.copies.discard(&handle("old"), id)) {
         Ok(()) => world.wait(world.copies.delete(id)),
         // Not every full file system can rename; none needs space to delete.
-        Err(CopiesError::NoSpace(_)) => world.wait(world.copies.delete_in_place(&handle("old"))),
+        Err(CopiesError::NoSpace(_)) => {
+            let mark = world.wait(world.copies.mark(&handle("old"))).expect("told").expect("a copy");
+            world.wait(records.condemn(&handle("old"), mark)).expect("and so has what is condemned");
+            let removed = world.wait(world.copies.delete_in_place(&handle("old")));
+            world.wait(world.copies.settle()).expect("durable");
+            world.wait(records.acquit(&handle("old"))).expect("taken back");
+            removed
+        }
         Err(other) => panic!("{other:?}"),
     };
     assert_eq!(removed, Ok(Deletion::Done));

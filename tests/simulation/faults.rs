@@ -94,6 +94,7 @@ fn node_fault(call: NodeCall, options: &Options, chance: &mut Chance) -> Fault<K
         | NodeCall::ListTrash
         | NodeCall::Usage
         | NodeCall::Capacity
+        | NodeCall::Mark
         | NodeCall::Examine => faults(&[io]),
         NodeCall::MakeTarget => faults(&[io, before(errno::ENOSPC), lost_before, lost_after]),
         NodeCall::Attach => faults(&[io, before(errno::ENOSPC), lost_before, lost_after]),
@@ -110,6 +111,9 @@ fn node_fault(call: NodeCall, options: &Options, chance: &mut Chance) -> Fault<K
         | NodeCall::DropTarget
         | NodeCall::ReserveTrash
         | NodeCall::ForgetTrash
+        | NodeCall::Settle
+        | NodeCall::Condemn
+        | NodeCall::Acquit
         | NodeCall::DropSeries
         | NodeCall::PutHistory
         | NodeCall::PutMarker => faults(&[io, after, lost_before, lost_after]),

@@ -17,6 +17,7 @@ mod ledger;
 mod options;
 mod outside;
 mod plugin;
+mod proofs;
 mod recovery;
 mod shrink;
 mod simulation;

@@ -11,6 +11,7 @@ use per_node::domain::mount_table::FileIdentity;
 use per_node::domain::proof::Revision;
 use per_node::domain::refusal::{PublishError, Refusal};
 use per_node::domain::time::Wall;
+use per_node::domain::trash::CopyMark;
 
 use crate::chance::Chance;
 use crate::executor::Executor;
@@ -40,6 +41,8 @@ pub struct Simulation {
     pub away: Option<Backup>,
     pub uptime: Duration,
     pub copies: BTreeMap<String, FileIdentity>,
+    /// The copies that were condemned on disk after the latest step.
+    pub condemned: BTreeMap<Handle, CopyMark>,
     /// The highest revision on disk before the latest step.
     pub kept_before: Option<Revision>,
     /// The store knew before this step that the API server's history was put back.
@@ -86,6 +89,7 @@ impl Simulation {
             away: None,
             uptime: Duration::ZERO,
             copies: BTreeMap::new(),
+            condemned: BTreeMap::new(),
             kept_before: None,
             went_back: false,
             polled: String::new(),

@@ -2,6 +2,7 @@
 //!
 //! Nothing here waits for time: a future that nobody told to wait is ready at once.
 
+mod condemned;
 mod confirm;
 mod decision;
 mod event_series;

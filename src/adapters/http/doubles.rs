@@ -10,7 +10,7 @@ use crate::domain::handle::Handle;
 use crate::domain::mount_table::FileIdentity;
 use crate::domain::proof::{ClusterUid, Revision};
 use crate::domain::time::{Monotonic, Wall};
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 use crate::domain::volume_request::Gid;
 use crate::ports::clock::Clock;
 use crate::ports::cluster::{Cluster, ClusterError, NamedHandles, WatchHealth};
@@ -55,6 +55,12 @@ impl Copies for Store {
     }
     async fn delete_in_place(&self, _: &Handle) -> Result<Deletion, CopiesError> {
         unreachable!("a page removed a copy")
+    }
+    async fn mark(&self, _: &Handle) -> Result<Option<CopyMark>, CopiesError> {
+        unreachable!("a page looked for a copy")
+    }
+    async fn settle(&self) -> Result<(), CopiesError> {
+        unreachable!("a page wrote to the store")
     }
     async fn usage(&self, _: &Handle) -> Result<Usage, CopiesError> {
         unreachable!("a page measured a copy")

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use rustix::fs::{AtFlags, FileType, Gid as FileGroup, Mode, RawDir, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Gid as FileGroup, Mode, RawDir, RenameFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::examine::{self, Examinations};
@@ -20,7 +20,7 @@ use super::view::View;
 use super::{blocking, descent, places, view};
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::FileIdentity;
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 use crate::domain::volume_request::Gid;
 use crate::ports::copies::{
     Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
@@ -207,6 +207,27 @@ impl Shared {
         Ok(deletion(left, path))
     }
 
+    fn mark(&self, handle: &Handle) -> Outcome<Option<CopyMark>> {
+        if self.find(handle)?.is_none() {
+            return Ok(None);
+        }
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let found =
+            rustix::fs::statx(self.store.copies(), handle.as_path(), AtFlags::SYMLINK_NOFOLLOW, wanted)
+                .step("statx")?;
+        let made = found.stx_btime;
+        let made_ns = u64::try_from(made.tv_sec)
+            .ok()
+            .filter(|_| StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME))
+            .map(|seconds| seconds.saturating_mul(1_000_000_000).saturating_add(u64::from(made.tv_nsec)));
+        Ok(Some(CopyMark { inode: found.stx_ino, made_ns }))
+    }
+
+    fn settle(&self) -> Outcome<()> {
+        rustix::fs::fsync(self.store.copies()).step("fsync")?;
+        rustix::fs::fsync(self.store.trash()).step("fsync")
+    }
+
     fn capacity(&self) -> Outcome<Capacity> {
         let stat = rustix::fs::fstatvfs(self.store.copies()).step("statvfs")?;
         Ok(examine::capacity(&stat))
@@ -300,6 +321,15 @@ impl Copies for LinuxCopies {
         let deletion = self.run(self.copy_path(handle), job).await?;
         self.walks.forget(handle);
         Ok(deletion)
+    }
+
+    async fn mark(&self, handle: &Handle) -> Result<Option<CopyMark>, CopiesError> {
+        let about = handle.clone();
+        self.run(self.copy_path(handle), move |shared| shared.mark(&about)).await
+    }
+
+    async fn settle(&self) -> Result<(), CopiesError> {
+        self.run(self.shared.store.path().to_owned(), Shared::settle).await
     }
 
     async fn usage(&self, handle: &Handle) -> Result<Usage, CopiesError> {

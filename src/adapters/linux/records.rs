@@ -3,11 +3,11 @@
 //! Revision and marker have two slots each and are written in turns, so that a write that is cut short leaves the
 //! one before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -25,7 +25,7 @@ use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 use crate::ports::records::{Records, RecordsError};
 
 /// Targets on a node: more than a kubelet runs pods by default. The file grows past it where there is space.
@@ -45,6 +45,8 @@ struct Shared {
     path: PathBuf,
     targets: Table<TargetPath, TargetRecord>,
     trash: Table<TrashId, TrashRecord>,
+    /// Under which ids this process has begun to write that a copy is condemned, whatever became of it.
+    condemning: Mutex<BTreeMap<TrashId, Handle>>,
     series: Table<EventName, Series>,
     history: Turns<History>,
     marker: Turns<Marker>,
@@ -55,6 +57,9 @@ struct Shared {
 struct TrashRecord {
     id: TrashId,
     handle: Handle,
+    /// The copy is being deleted in its place; nothing in the trash has this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    condemned: Option<CopyMark>,
 }
 
 /// One value in two slots; the one with the higher turn counts.
@@ -76,6 +81,7 @@ impl SlotRecords {
             targets: Table::open(holds, TARGETS, |record: &TargetRecord| record.target.clone())?,
             next_trash: AtomicU64::new(first_trash(&trash)),
             trash,
+            condemning: Mutex::default(),
             series: Table::open(holds, SERIES, |series: &Series| series.name.clone())?,
             history: Turns::open(holds, HISTORY)?,
             marker: Turns::open(holds, MARKER)?,
@@ -93,6 +99,24 @@ impl SlotRecords {
             Ok(Err(failure)) => Err(as_error(failure, &self.shared.path)),
             Err(lost) => Err(RecordsError::Unknown(lost.at(&self.shared.path))),
         }
+    }
+}
+
+impl Shared {
+    fn next_trash(&self) -> TrashId {
+        TrashId(self.next_trash.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn condemning(&self) -> MutexGuard<'_, BTreeMap<TrashId, Handle>> {
+        self.condemning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Under which ids a copy of the handle is condemned on record, or may be.
+    fn condemned_as(&self, handle: &Handle) -> Vec<TrashId> {
+        let records = self.trash.select(|record| &record.handle == handle && record.condemned.is_some());
+        let mut ids: BTreeSet<TrashId> = records.into_iter().map(|record| record.id).collect();
+        ids.extend(self.condemning().iter().filter(|(_, whose)| *whose == handle).map(|(id, _)| *id));
+        ids.into_iter().collect()
     }
 }
 
@@ -162,13 +186,14 @@ impl Records for SlotRecords {
     }
 
     fn trashed(&self, handle: &Handle) -> BTreeSet<TrashId> {
-        let records = self.shared.trash.select(|record| &record.handle == handle);
+        let records =
+            self.shared.trash.select(|record| &record.handle == handle && record.condemned.is_none());
         records.into_iter().map(|record| record.id).collect()
     }
 
     async fn reserve_trash(&self, handle: &Handle) -> Result<TrashId, RecordsError> {
-        let id = TrashId(self.shared.next_trash.fetch_add(1, Ordering::Relaxed));
-        let record = TrashRecord { id, handle: handle.clone() };
+        let id = self.shared.next_trash();
+        let record = TrashRecord { id, handle: handle.clone(), condemned: None };
         self.write(move |shared| shared.trash.put(id, record)).await?;
         Ok(id)
     }
@@ -178,8 +203,36 @@ impl Records for SlotRecords {
     }
 
     fn trash_records(&self) -> Vec<(TrashId, Handle)> {
-        let records = self.shared.trash.select(|_| true);
+        let records = self.shared.trash.select(|record| record.condemned.is_none());
         records.into_iter().map(|record| (record.id, record.handle)).collect()
+    }
+
+    async fn condemn(&self, handle: &Handle, mark: CopyMark) -> Result<(), RecordsError> {
+        let id = self.shared.condemned_as(handle).first().copied();
+        let id = id.unwrap_or_else(|| self.shared.next_trash());
+        let record = TrashRecord { id, handle: handle.clone(), condemned: Some(mark) };
+        self.shared.condemning().insert(id, handle.clone());
+        let job = move |shared: &Shared| {
+            shared.trash.put(id, record)?;
+            shared.trash.sync()
+        };
+        self.write(job).await
+    }
+
+    fn condemned(&self) -> Vec<(Handle, CopyMark)> {
+        let records = self.shared.trash.select(|record| record.condemned.is_some());
+        records.into_iter().filter_map(|record| Some((record.handle, record.condemned?))).collect()
+    }
+
+    async fn acquit(&self, handle: &Handle) -> Result<(), RecordsError> {
+        let ids = self.shared.condemned_as(handle);
+        let job = move |shared: &Shared| {
+            ids.iter().try_for_each(|id| shared.trash.remove(id))?;
+            shared.trash.sync()?;
+            shared.condemning().retain(|id, _| !ids.contains(id));
+            Ok(())
+        };
+        self.write(job).await
     }
 
     fn series(&self) -> Vec<Series> {

@@ -9,7 +9,7 @@ use super::node::{Node, NodeCall};
 use super::world::{BLOCK_BYTES, StoreEntry, World};
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::{FileIdentity, Place};
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 use crate::domain::volume_request::Gid;
 use crate::ports::copies::{
     Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
@@ -182,6 +182,20 @@ impl Copies for MemoryCopies {
             Ok(deletion)
         })
         .await
+    }
+
+    async fn mark(&self, handle: &Handle) -> Result<Option<CopyMark>, CopiesError> {
+        let path = self.copy_path(handle);
+        self.call(NodeCall::Mark, "statx", &path, |world| {
+            // Inodes of this world are never used again.
+            Ok(world.copy_inode(handle.as_str())?.map(|inode| CopyMark { inode, made_ns: None }))
+        })
+        .await
+    }
+
+    async fn settle(&self) -> Result<(), CopiesError> {
+        let path = self.store.clone();
+        self.call(NodeCall::Settle, "fsync", &path, |world| world.check_writable()).await
     }
 
     async fn usage(&self, handle: &Handle) -> Result<Usage, CopiesError> {

@@ -15,7 +15,7 @@ use crate::domain::mount_options::{MountFlags, MountOptions};
 use crate::domain::mount_table::{FileIdentity, Place, StoreMount, TargetView};
 use crate::domain::proof::{History, Marker, Revision};
 use crate::domain::target::TargetPath;
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 
 /// The calls of the ports `Mounts`, `Copies` and `Records`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +37,8 @@ pub enum NodeCall {
     ListTrash,
     Delete,
     DeleteInPlace,
+    Mark,
+    Settle,
     Usage,
     Capacity,
     Examine,
@@ -44,6 +46,8 @@ pub enum NodeCall {
     DropTarget,
     ReserveTrash,
     ForgetTrash,
+    Condemn,
+    Acquit,
     PutSeries,
     DropSeries,
     PutHistory,
@@ -374,6 +378,11 @@ impl Node {
     /// The trash entries on record on disk.
     pub fn trash_records_on_disk(&self) -> BTreeMap<TrashId, Handle> {
         self.world().disk.trash.clone()
+    }
+
+    /// The copies that are condemned on disk.
+    pub fn condemned_on_disk(&self) -> BTreeMap<Handle, CopyMark> {
+        self.world().disk.condemned.clone()
     }
 
     /// Leaves room for this many target records in all.

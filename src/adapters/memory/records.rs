@@ -14,7 +14,7 @@ use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 use crate::ports::records::{Records, RecordsError};
 
 /// How many target records a node has room for, unless told otherwise.
@@ -27,6 +27,7 @@ pub(super) struct Disk {
     pub target_slots: usize,
     pub trash: BTreeMap<TrashId, Handle>,
     last_trash: u64,
+    pub condemned: BTreeMap<Handle, CopyMark>,
     pub series: BTreeMap<EventName, Series>,
     pub history: Option<History>,
     history_durable: Option<History>,
@@ -40,6 +41,7 @@ impl Default for Disk {
             target_slots: TARGET_SLOTS,
             trash: BTreeMap::new(),
             last_trash: 0,
+            condemned: BTreeMap::new(),
             series: BTreeMap::new(),
             history: None,
             history_durable: None,
@@ -151,6 +153,26 @@ impl Records for MemoryRecords {
 
     fn trash_records(&self) -> Vec<(TrashId, Handle)> {
         locked(&self.known).trash.iter().map(|(id, handle)| (*id, handle.clone())).collect()
+    }
+
+    async fn condemn(&self, handle: &Handle, mark: CopyMark) -> Result<(), RecordsError> {
+        self.write(NodeCall::Condemn, |disk| {
+            disk.condemned.insert(handle.clone(), mark);
+            Ok(())
+        })
+        .await
+    }
+
+    fn condemned(&self) -> Vec<(Handle, CopyMark)> {
+        locked(&self.known).condemned.iter().map(|(handle, mark)| (handle.clone(), *mark)).collect()
+    }
+
+    async fn acquit(&self, handle: &Handle) -> Result<(), RecordsError> {
+        self.write(NodeCall::Acquit, |disk| {
+            disk.condemned.remove(handle);
+            Ok(())
+        })
+        .await
     }
 
     fn series(&self) -> Vec<Series> {

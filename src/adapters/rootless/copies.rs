@@ -1,9 +1,10 @@
 //! The port `Copies` on plain directories.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use async_trait::async_trait;
 
@@ -11,7 +12,7 @@ use super::failure::{failure, of_copy};
 use super::{COPIES, OWN_MODE, Rootless, TRASH, identity_of, measure, walk};
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::{FileIdentity, Place};
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 use crate::domain::volume_request::Gid;
 use crate::ports::copies::{
     Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
@@ -154,6 +155,24 @@ impl Copies for Rootless {
         self.refuse_mount_point(&path)?;
         self.measured().forget(handle);
         Ok(walk::delete_tree(&path))
+    }
+
+    async fn mark(&self, handle: &Handle) -> Result<Option<CopyMark>, CopiesError> {
+        let Some(found) = self.found(handle)? else { return Ok(None) };
+        let path = self.copy_path(handle);
+        let metadata = std::fs::symlink_metadata(&path).map_err(|error| of_copy("look at", &path, &error))?;
+        let made = metadata.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        let made_ns = made.and_then(|since| u64::try_from(since.as_nanos()).ok());
+        Ok(Some(CopyMark { inode: found.inode, made_ns }))
+    }
+
+    async fn settle(&self) -> Result<(), CopiesError> {
+        for directory in [COPIES, TRASH] {
+            let path = self.store.join(directory);
+            let synced = File::open(&path).and_then(|directory| directory.sync_all());
+            synced.map_err(|error| of_copy("fsync", &path, &error))?;
+        }
+        Ok(())
     }
 
     async fn usage(&self, handle: &Handle) -> Result<Usage, CopiesError> {

@@ -11,7 +11,7 @@ use crate::domain::event_series::Series;
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::proof::{History, Marker};
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 
 /// How many records of one kind are kept at most.
 pub const RECORDS_MAX: usize = 100_000;
@@ -31,6 +31,7 @@ pub struct AllRecords {
     pub trash: BTreeMap<TrashId, Handle>,
     /// The highest trash id ever reserved.
     pub last_trash: u64,
+    pub condemned: BTreeMap<Handle, CopyMark>,
     pub series: Vec<Series>,
     pub history: Option<History>,
     pub marker: Option<Marker>,

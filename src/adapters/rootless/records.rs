@@ -12,7 +12,7 @@ use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
-use crate::domain::trash::TrashId;
+use crate::domain::trash::{CopyMark, TrashId};
 use crate::ports::records::{Records, RecordsError};
 
 impl Rootless {
@@ -72,6 +72,22 @@ impl Records for Rootless {
 
     fn trash_records(&self) -> Vec<(TrashId, Handle)> {
         self.record_file().all().trash.iter().map(|(id, handle)| (*id, handle.clone())).collect()
+    }
+
+    async fn condemn(&self, handle: &Handle, mark: CopyMark) -> Result<(), RecordsError> {
+        self.change(true, |all| {
+            all.condemned.insert(handle.clone(), mark);
+        })
+    }
+
+    fn condemned(&self) -> Vec<(Handle, CopyMark)> {
+        self.record_file().all().condemned.iter().map(|(handle, mark)| (handle.clone(), *mark)).collect()
+    }
+
+    async fn acquit(&self, handle: &Handle) -> Result<(), RecordsError> {
+        self.change(true, |all| {
+            all.condemned.remove(handle);
+        })
     }
 
     fn series(&self) -> Vec<Series> {

@@ -1,11 +1,13 @@
 //! What all use cases share: the ports, the locks, and the driver's settings.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::lock::Mutex as AsyncMutex;
 
 use super::events::Events;
+use crate::domain::handle::Handle;
 use crate::domain::locks::HandleLocks;
 use crate::domain::proof::Epochs;
 use crate::domain::signal::Signal;
@@ -51,6 +53,8 @@ pub struct Driver {
     pub(super) sweep_wanted: Arc<Signal>,
     /// Raised when something came into the trash.
     pub(super) trash_wanted: Signal,
+    /// Copies of which nobody knows whether they are condemned on record (C23).
+    pub(super) undecided: Mutex<BTreeSet<Handle>>,
     /// One drain of the trash at a time.
     pub(super) trash_drain: AsyncMutex<()>,
 }
@@ -69,6 +73,7 @@ impl Driver {
             events,
             sweep_wanted,
             trash_wanted: Signal::default(),
+            undecided: Mutex::default(),
             trash_drain: AsyncMutex::new(()),
         }
     }

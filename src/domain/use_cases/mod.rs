@@ -1,6 +1,7 @@
 //! The use cases: each observes through the ports, lets a pure function decide, acts, and observes again.
 //! They await ports and the handle's lock and nothing else; they never spawn and never sleep.
 
+mod condemned;
 pub mod confirm;
 pub mod driver;
 pub mod events;

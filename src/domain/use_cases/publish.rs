@@ -234,6 +234,12 @@ impl Driver {
     async fn act(&self, admitted: &Admitted<'_>, made: &mut Made) -> Result<(), StepError> {
         let Admitted { handle, pod, target, ask, target_was_there } = admitted;
         let ports = &self.ports;
+        // Half a copy has the name until it has gone (C23).
+        let finished = self.finish_condemned(handle).await;
+        finished.map_err(|why| {
+            let why = format!("what is left of a deleted copy is still in its place: {why}");
+            StepError::Failed(FailedStep::MakeCopy { why })
+        })?;
         let found = ports.copies.find(handle).await.map_err(copy_failed)?;
         let journalled = self.journalled(handle, target);
         let earlier = journalled.unwrap_or_default();

@@ -1,11 +1,12 @@
 //! The removal itself (C23): what is asked once more under the handle's lock, and how the copy leaves its name.
 
+use std::fmt::Display;
+
 use crate::domain::handle::Handle;
 use crate::domain::proof::Epoch;
 use crate::domain::sweep::{LockedFacts, judge_locked};
 use crate::domain::tally::SweepOutcome;
-use crate::ports::copies::{CopiesError, Deletion};
-use crate::ports::failure::Failure;
+use crate::ports::copies::CopiesError;
 
 use super::sweeper::Sweeper;
 
@@ -30,19 +31,7 @@ impl Sweeper {
         if let Some(outcome) = judge_locked(facts) {
             return outcome;
         }
-        let outcome = match self.discard(handle).await {
-            Ok(()) => SweepOutcome::Removed,
-            Err(CopiesError::NoSpace(failure)) => {
-                tracing::info!(%handle, %failure, "no space to move the copy into the trash; draining it first");
-                self.driver.drain_trash().await;
-                match self.discard(handle).await {
-                    Ok(()) => SweepOutcome::Removed,
-                    Err(CopiesError::NoSpace(_)) => self.delete_in_place(handle).await,
-                    Err(error) => removal_failed(handle, &error),
-                }
-            }
-            Err(error) => removal_failed(handle, &error),
-        };
+        let outcome = self.take_its_name(handle).await;
         drop(guard);
         if outcome == SweepOutcome::Removed {
             tracing::info!(%handle, "copy removed: no PersistentVolume names it");
@@ -51,46 +40,32 @@ impl Sweeper {
         outcome
     }
 
-    async fn discard(&self, handle: &Handle) -> Result<(), CopiesError> {
-        let ports = &self.driver.ports;
-        let id = match ports.records.reserve_trash(handle).await {
-            Ok(id) => id,
-            Err(error) => {
-                let failure = Failure {
-                    operation: "reserve a trash entry for",
-                    path: handle.as_path().to_owned(),
-                    errno: 0,
-                };
-                tracing::warn!(%handle, %error, "no trash entry");
-                return Err(CopiesError::Io(failure));
-            }
-        };
-        let discarded = ports.copies.discard(handle, id).await;
-        // Where the outcome is unknown the entry must stay on record: the copy may lie there.
-        let keep = matches!(discarded, Ok(()) | Err(CopiesError::Unknown(_)));
-        if !keep && let Err(error) = ports.records.forget_trash(id).await {
-            tracing::warn!(%handle, %error, "unused trash entry not forgotten");
+    /// Moves the copy into the trash, or deletes it where it is.
+    async fn take_its_name(&self, handle: &Handle) -> SweepOutcome {
+        let driver = &self.driver;
+        if driver.condemned(handle).is_some() {
+            return removed(handle, driver.finish_condemned(handle).await);
         }
-        discarded
-    }
-
-    async fn delete_in_place(&self, handle: &Handle) -> SweepOutcome {
-        match self.driver.ports.copies.delete_in_place(handle).await {
-            Ok(Deletion::Done) => return SweepOutcome::Removed,
-            Ok(Deletion::Left { entries, first }) => {
-                tracing::warn!(%handle, entries, %first, "copy not deleted whole in its place");
+        match driver.discard(handle).await {
+            Err(CopiesError::NoSpace(failure)) => {
+                tracing::info!(%handle, %failure, "no space to move the copy into the trash; draining it first");
+                driver.drain_entries().await;
             }
-            Err(error) => tracing::warn!(%handle, %error, "copy not deleted in its place"),
+            discarded => return removed(handle, discarded),
         }
-        // What was deleted has made space: half a copy must not keep the name of a whole one.
-        match self.discard(handle).await {
-            Ok(()) => SweepOutcome::Removed,
-            Err(error) => removal_failed(handle, &error),
+        match driver.discard(handle).await {
+            Err(CopiesError::NoSpace(_)) => removed(handle, driver.delete_in_place(handle).await),
+            discarded => removed(handle, discarded),
         }
     }
 }
 
-fn removal_failed(handle: &Handle, error: &CopiesError) -> SweepOutcome {
-    tracing::warn!(%handle, %error, "copy not removed; the next tick tries again");
-    SweepOutcome::Failed
+fn removed(handle: &Handle, outcome: Result<(), impl Display>) -> SweepOutcome {
+    match outcome {
+        Ok(()) => SweepOutcome::Removed,
+        Err(error) => {
+            tracing::warn!(%handle, %error, "copy not removed; the next tick tries again");
+            SweepOutcome::Failed
+        }
+    }
 }

@@ -34,8 +34,15 @@ impl Driver {
         }
     }
 
-    /// Deletes what is in the trash. One drain at a time; what a mount shows is asked just before each entry.
+    /// Deletes what is in the trash, and what is left of copies that were being deleted in their place.
     pub async fn drain_trash(&self) -> Drained {
+        let drained = self.drain_entries().await;
+        self.finish_all_condemned().await;
+        drained
+    }
+
+    /// Deletes what is in the trash. One drain at a time; what a mount shows is asked just before each entry.
+    pub(super) async fn drain_entries(&self) -> Drained {
         let _one = self.trash_drain.lock().await;
         let mut drained = Drained::default();
         let entries = match self.ports.copies.trash().await {
