@@ -118,7 +118,9 @@ struct WireCsi<'a> {
 struct WireList<'a> {
     #[serde(borrow)]
     metadata: WireMetadata<'a>,
-    #[serde(borrow)]
+    /// It may be `null`, as Go writes an empty list, but not be missing: what has no items is no list, and no proof that
+    /// there are none.
+    #[serde(borrow, deserialize_with = "Deserialize::deserialize")]
     items: Option<Vec<WireObject<'a>>>,
 }
 
@@ -316,6 +318,8 @@ mod tests {
         let empty = Ok(Page { revision: 12, next: None, item_count: 0, volumes: vec![] });
         assert_eq!(page(r#"{"resourceVersion":"12","continue":""}"#, "null"), empty);
         assert!(page("{}", "[]").is_err(), "a list without a revision proves nothing");
+        let status = br#"{"kind":"Status","metadata":{"resourceVersion":"12"},"status":"Success"}"#;
+        assert!(read_page(status, DRIVER).is_err(), "what has no items is no empty list (C22)");
         assert!(
             page(r#"{"resourceVersion":"12"}"#, "[{}]").is_err(),
             "an undecodable object spoils the page"
