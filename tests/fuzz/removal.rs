@@ -36,9 +36,12 @@ enum Entry {
     Renamed(Vec<u8>),
 }
 
-/// Where a symlink may lead.
+/// Where a symlink may lead: to the canary from any depth, and round about. Never further: a walk that is broken must not
+/// take the machine with it.
 const LEADS: [&str; 8] =
-    ["../canary", "../../canary", "/", "/proc/self/root", "/proc/self/cwd", ".", "..", "nowhere"];
+    [CANARY, "../canary", "../../canary", "../../../canary", ".", "..", "nowhere", "file"];
+/// Stands for the canary's absolute path.
+const CANARY: &str = "CANARY";
 
 fn name() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
@@ -72,7 +75,7 @@ fn make(
     closed: &mut Vec<(PathBuf, u32)>,
     entry: &Entry,
 ) {
-    // What cannot be made, for its name is taken, is not there.
+    // Only where nothing has the name: through a link that is there the test itself would reach out of the tree.
     match entry {
         Entry::Directory => {
             if fs::create_dir(at).is_ok() {
@@ -80,21 +83,20 @@ fn make(
             }
         }
         Entry::Deep(levels) => {
-            let mut path = at.to_owned();
-            for _ in 0..*levels {
-                path.push("d");
+            if fs::create_dir(at).is_ok() {
+                let deep: PathBuf = std::iter::repeat_n("d", (*levels).into()).collect();
+                let _ = fs::create_dir_all(at.join(deep));
             }
-            let _ = fs::create_dir_all(path);
         }
         Entry::Wide(entries) => {
             if fs::create_dir(at).is_ok() {
                 (0..*entries).for_each(|number| drop(File::create(at.join(number.to_string()))));
             }
         }
-        // Never through a link that is there already: that would be the test's own hand on the canary.
         Entry::File(length) => {
             drop(File::create_new(at).map(|mut file| file.write_all(&vec![b'x'; *length])))
         }
+        Entry::Symlink(lead) if LEADS[*lead] == CANARY => drop(symlink(canary, at)),
         Entry::Symlink(lead) => drop(symlink(LEADS[*lead], at)),
         Entry::HardLinkToTheCanary => drop(fs::hard_link(canary.join("file"), at)),
         Entry::Pipe => {
@@ -103,13 +105,15 @@ fn make(
         Entry::Socket => drop(UnixListener::bind(at)),
         Entry::Closed(mode) => {
             if fs::create_dir(at).is_ok() {
-                let _ = fs::write(at.join("in it"), "x");
+                drop(File::create_new(at.join("in it")));
                 closed.push((at.to_owned(), *mode));
             }
         }
         Entry::Renamed(name) => {
-            let _ = fs::create_dir_all(at.join("inner"));
-            let _ = fs::rename(at, at.with_file_name(OsStr::from_bytes(name)));
+            if fs::create_dir(at).is_ok() {
+                let _ = fs::create_dir(at.join("inner"));
+                let _ = fs::rename(at, at.with_file_name(OsStr::from_bytes(name)));
+            }
         }
     }
 }
