@@ -1,6 +1,7 @@
 //! What keeps the driver from starting: one clear line that names the flag, and a status that is not 0 (C44).
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use tokio::process::Command;
@@ -10,7 +11,7 @@ use super::host::Host;
 type Change = fn(&Host, &mut Command);
 
 /// What is wrong, the words of the line, and how it is made wrong.
-const CASES: [(&str, &[&str], Change); 11] = [
+const CASES: [(&str, &[&str], Change); 12] = [
     ("no node id", &["--node-id", "NODE_NAME"], |_, command| {
         command.env_remove("NODE_NAME");
     }),
@@ -43,6 +44,14 @@ const CASES: [(&str, &[&str], Change); 11] = [
     ("no kubelet directory", &["--kubelet-dir"], |host, command| {
         command.env("PER_NODE_KUBELET_DIR", host.path("missing"));
     }),
+    (
+        "pods on another disk by a symlink",
+        &["--kubelet-dir", "pods is a symlink", "bind-mount"],
+        |host, _| {
+            fs::create_dir(host.path("elsewhere")).expect("mkdir");
+            symlink(host.path("elsewhere"), host.path("kubelet/pods")).expect("symlink");
+        },
+    ),
     ("a kubelet directory that is not shared", &["--kubelet-dir", "shared"], |host, command| {
         command.env_remove("PER_NODE_STANDALONE").env("PER_NODE_KUBELET_DIR", host.path("private"));
         fs::create_dir(host.path("private")).expect("mkdir");

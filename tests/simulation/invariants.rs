@@ -201,6 +201,30 @@ pub fn a_final_error_leaves_nothing(
     Ok(())
 }
 
+/// C16: what a killed publish had mounted and had not yet made a hold is gone before anything is served, where nothing kept
+/// the start from undoing it.
+pub fn c16_a_start_leaves_no_mount_without_a_hold(simulation: &Simulation) -> Result<(), Violation> {
+    let options = &simulation.options;
+    let is_hindered = options.node_faults > 0
+        || options.hangs > 0
+        || options.busy_targets
+        || options.read_only_stores
+        || options.torn_records;
+    if is_hindered {
+        return Ok(());
+    }
+    let records = simulation.node.records_on_disk();
+    for mount in simulation.node.store_mounts() {
+        let is_held = records
+            .iter()
+            .any(|record| record.target.as_path() == mount.mount_point && record.state == TargetState::Held);
+        if uid_of_target(&mount.mount_point).is_some() && !is_held {
+            return violated(format!("a start leaves {} and no hold of it", mount.mount_point.display()));
+        }
+    }
+    Ok(())
+}
+
 fn was_published(simulation: &Simulation, handle: &Handle) -> bool {
     simulation.ledger.lock().unwrap().shown.contains_key(handle)
 }

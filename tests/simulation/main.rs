@@ -16,6 +16,7 @@ mod kubelet;
 mod ledger;
 mod options;
 mod outside;
+mod planted;
 mod plugin;
 mod proofs;
 mod recovery;

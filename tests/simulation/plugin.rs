@@ -132,10 +132,10 @@ impl Plugin {
         self.driver.sweep_wanted().raise();
     }
 
-    /// Starts the loops once the process serves.
-    pub fn keep_looping(&mut self, executor: &mut Executor) {
+    /// Starts the loops once the process serves. Says whether that was now.
+    pub fn keep_looping(&mut self, executor: &mut Executor) -> bool {
         if self.looping || !self.is_serving() {
-            return;
+            return false;
         }
         self.looping = true;
         let (driver, clock) = (self.driver.clone(), self.clock.clone());
@@ -164,6 +164,7 @@ impl Plugin {
                 wait(driver.sweep_wanted(), &clock, Some(delay)).await;
             }
         });
+        true
     }
 
     pub fn publish(&self, call: u64, request: PublishRequest, executor: &mut Executor) {

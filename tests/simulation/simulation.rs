@@ -140,8 +140,9 @@ impl Simulation {
     pub fn end_step(&mut self) -> Result<(), Violation> {
         self.take_answers()?;
         if let Some(plugin) = &mut self.plugin {
-            plugin.keep_looping(&mut self.executor);
-            if plugin.has_ended() {
+            if plugin.keep_looping(&mut self.executor) {
+                invariants::c16_a_start_leaves_no_mount_without_a_hold(self)?;
+            } else if plugin.has_ended() {
                 self.note(|| "the start failed".to_owned());
                 self.crash();
             }

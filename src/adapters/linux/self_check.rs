@@ -30,6 +30,11 @@ pub enum SelfCheckError {
          (outside of a container: mount --make-shared)"
     )]
     NotShared { path: PathBuf },
+    #[error(
+        "--kubelet-dir {path}: {path}/pods is a symlink, below which nothing is ever mounted or unmounted: bind-mount the \
+         other directory there instead"
+    )]
+    PodsIsSymlink { path: PathBuf },
     #[error("--store / is the root directory: give the store a directory of its own")]
     StoreIsRoot,
     #[error("--store {path}: {why}")]
@@ -55,6 +60,11 @@ pub fn check_kubelet_dir(path: &Path) -> Result<(KubeletDir, Option<SelfCheckErr
     let wrong = |why: String| SelfCheckError::KubeletDir { path: path.to_owned(), why };
     let resolved = target::resolve_kubelet_dir(path).map_err(|failure| wrong(text(failure)))?;
     let shared = is_shared(resolved.path()).map_err(|failure| wrong(text(failure)))?;
+    // Whatever else is wrong with it, or where it is not there yet, publishes say.
+    let pods = rustix::fs::lstat(resolved.path().join("pods"));
+    if pods.is_ok_and(|pods| FileType::from_raw_mode(pods.st_mode) == FileType::Symlink) {
+        return Err(SelfCheckError::PodsIsSymlink { path: path.to_owned() });
+    }
     let warning = (!shared).then(|| SelfCheckError::NotShared { path: path.to_owned() });
     Ok((resolved, warning))
 }
