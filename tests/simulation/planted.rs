@@ -25,11 +25,12 @@ const RECONCILE: &str = "domain/use_cases/reconcile.rs";
 const SWEEP: &str = "domain/sweep.rs";
 const SEARCH: &str = "domain/use_cases/proof_search.rs";
 const REMOVAL: &str = "domain/use_cases/removal.rs";
+const CONDEMNED: &str = "domain/use_cases/condemned.rs";
 const TRASH: &str = "domain/use_cases/trash.rs";
 const CONFIRM: &str = "domain/use_cases/confirm.rs";
 const EVENTS: &str = "domain/event_series.rs";
 
-const FAULTS: [Planted; 39] = [
+const FAULTS: [Planted; 40] = [
     planted(
         "c12_another_holder_is_let_in",
         "domain/publish.rs",
@@ -114,14 +115,14 @@ const FAULTS: [Planted; 39] = [
     planted(
         "c16_every_target_counts_as_forgotten",
         RECONCILE,
-        "let outcome = match self.ports.mounts.is_forgotten(target).await {",
-        "let outcome = match self.ports.mounts.is_forgotten(target).await.map(|_| true) {",
+        "let outcome = match self.is_forgotten(target).await {",
+        "let outcome = match self.is_forgotten(target).await.map(|_| true) {",
     ),
     planted(
         "c16_no_target_counts_as_forgotten",
         RECONCILE,
-        "let outcome = match self.ports.mounts.is_forgotten(target).await {",
-        "let outcome = match self.ports.mounts.is_forgotten(target).await.map(|_| false) {",
+        "let outcome = match self.is_forgotten(target).await {",
+        "let outcome = match self.is_forgotten(target).await.map(|_| false) {",
     ),
     planted(
         "c17_an_unpublish_leaves_the_directory",
@@ -195,8 +196,14 @@ const FAULTS: [Planted; 39] = [
         "let guard = (); drop(self.driver.locks.lock(handle.as_str()).await);",
     ),
     planted(
+        "c23_half_a_copy_is_published",
+        PUBLISH,
+        "let finished = self.finish_condemned(handle).await;",
+        "let finished: Result<(), String> = Ok(());",
+    ),
+    planted(
         "c23_an_entry_of_unknown_outcome_is_forgotten",
-        REMOVAL,
+        CONDEMNED,
         "matches!(discarded, Ok(()) | Err(CopiesError::Unknown(_)))",
         "matches!(discarded, Ok(()))",
     ),
