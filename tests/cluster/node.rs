@@ -71,6 +71,11 @@ impl Node {
         self.var.join("lib").join(self.kubelet_dir.file_name().expect("a name"))
     }
 
+    /// A path below the node's `/var`, from outside.
+    pub fn from_outside(&self, path: &str) -> PathBuf {
+        self.var.join(Path::new(path).strip_prefix("/var").expect("all that is kept is below /var"))
+    }
+
     /// The mount table of the node (not the plugin's: what the plugin mounts must arrive here).
     pub fn mounts(&self) -> Vec<Mount> {
         let Ok(record) = std::fs::read_to_string(&self.pid_file) else { return Vec::new() };

@@ -33,6 +33,20 @@ pub fn wait_until(what: &str, mut look: impl FnMut() -> bool) {
     wait_for(what, || look().then_some(()));
 }
 
+/// Looks for a while whether something becomes true, for a case that goes another way where it does not.
+pub fn becomes_true(within_s: u64, mut look: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(within_s);
+    loop {
+        if look() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(PAUSE_MS));
+    }
+}
+
 /// Looks again and again for a while, and panics as soon as `holds` is false: for what must stay as it is.
 pub fn stays_true(what: &str, for_s: u64, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(for_s);

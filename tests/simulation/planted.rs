@@ -258,16 +258,19 @@ const PARTS: [&str; 7] = ["Cargo.toml", "Cargo.lock", "build.rs", "proto", "src"
 
 fn cargo(copy: &Path, arguments: &[&str]) -> std::process::Output {
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("tests are run by cargo"));
-    // What this process was told of seeds is for this process.
-    for name in
-        ["PER_NODE_SEED", "PER_NODE_SEEDS", "PER_NODE_SEED_FROM", "PER_NODE_STEPS", "PER_NODE_WITHOUT"]
-    {
-        cargo.env_remove(name);
+    // What this process was told, of seeds and by cargo, is for this process; some build scripts look at it.
+    for (name, _) in std::env::vars_os() {
+        let is_told = ["CARGO", "PER_NODE_"].iter().any(|start| name.to_string_lossy().starts_with(start));
+        if is_told && name != "CARGO_HOME" {
+            cargo.env_remove(name);
+        }
     }
     // What it depends on is compiled already.
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from);
-    cargo.args(arguments).current_dir(copy).env("CARGO_TARGET_DIR", target).output().expect("cargo runs")
+    cargo.args(arguments).current_dir(copy).env("CARGO_TARGET_DIR", target);
+    // From one fault to the next little is new.
+    cargo.env("CARGO_INCREMENTAL", "1").output().expect("cargo runs")
 }
 
 #[test]
