@@ -139,7 +139,14 @@ fn c15_a_damaged_store_opens_and_has_no_record_that_was_not_written() {
             prop_assert!(records.trashed(&record(number).handle).len() <= 1);
         }
         let history = records.history().map(|history| (history.highest.0, history.went_back));
-        prop_assert!(matches!(history, None | Some((417, false) | (418, true))), "{:?}", history);
+        // One that is there and cannot be read is doubted; none at all is a file that is blank.
+        let bytes = fs::read(copy.path().join("holds/history")).expect("read");
+        let is_blank = bytes.iter().all(u8::is_ascii_whitespace);
+        prop_assert!(
+            matches!(history, Some((417, false) | (418, true) | (0, true))) || history.is_none() && is_blank,
+            "{:?}",
+            history
+        );
         prop_assert!(records.marker().is_none_or(|found| found == marker()));
         wait(records.put_target(&record(9))).expect("it goes on");
         drop(records);

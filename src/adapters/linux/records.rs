@@ -23,7 +23,7 @@ use super::table::Table;
 use crate::domain::event_series::{EventName, SERIES_MAX, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
-use crate::domain::proof::{History, Marker};
+use crate::domain::proof::{History, Marker, Revision};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::{CopyMark, TrashId};
 use crate::ports::records::{Records, RecordsError};
@@ -148,6 +148,11 @@ impl<T: Clone + Serialize + DeserializeOwned> Turns<T> {
         self.0.select(|_| true).into_iter().max_by_key(|turn| turn.turn)
     }
 
+    /// Whether there was a value and neither slot can be read.
+    fn is_lost(&self) -> bool {
+        self.newest().is_none() && self.0.was_damaged()
+    }
+
     fn get(&self) -> Option<T> {
         self.newest().map(|turn| turn.value)
     }
@@ -249,8 +254,11 @@ impl Records for SlotRecords {
         self.write(move |shared| shared.series.remove(&name)).await
     }
 
+    /// One that is there and cannot be read may have said anything: it went back, until a person confirms (C22 (c)).
     fn history(&self) -> Option<History> {
-        self.shared.history.get()
+        let history = &self.shared.history;
+        let doubted = || History { went_back: true, ..History::up_to(Revision::default()) };
+        history.get().or_else(|| history.is_lost().then(doubted))
     }
 
     async fn put_history(&self, history: History, durable: bool) -> Result<(), RecordsError> {
@@ -278,7 +286,7 @@ impl Records for SlotRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::proof::{ClusterUid, Revision};
+    use crate::domain::proof::ClusterUid;
 
     fn open(scratch: &tempfile::TempDir) -> SlotRecords {
         SlotRecords::open(&StoreDirs::open(scratch.path()).unwrap()).unwrap()
@@ -302,6 +310,23 @@ mod tests {
         bytes[0] = b'!';
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(open(&scratch).history(), Some(History::up_to(Revision(9))));
+    }
+
+    #[tokio::test]
+    async fn c22_a_history_that_cannot_be_read_waits_for_a_person() {
+        let scratch = tempfile::tempdir().unwrap();
+        let records = open(&scratch);
+        records.put_history(History::up_to(Revision(5)), true).await.unwrap();
+        let path = scratch.path().join("holds/history");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[0] = b'!';
+        std::fs::write(&path, bytes).unwrap();
+        let again = open(&scratch);
+        assert!(again.history().is_some_and(|history| history.went_back));
+        // What a person confirms is one that can be read.
+        again.put_history(History::up_to(Revision(7)), true).await.unwrap();
+        assert_eq!(again.history(), Some(History::up_to(Revision(7))));
+        assert_eq!(open(&scratch).history(), Some(History::up_to(Revision(7))));
     }
 
     #[tokio::test]

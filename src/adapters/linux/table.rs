@@ -18,6 +18,8 @@ use super::slots::{Layout, Read, SlotFile};
 #[derive(Debug)]
 pub struct Table<K, V> {
     file: SlotFile,
+    /// Slots that held something that is no record when the file was opened.
+    damaged: usize,
     state: Mutex<State<K, V>>,
 }
 
@@ -52,7 +54,12 @@ impl<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned> Table<K, V> {
                 state.free.insert(older);
             }
         }
-        Ok(Table { file, state: Mutex::new(state) })
+        Ok(Table { file, damaged, state: Mutex::new(state) })
+    }
+
+    /// Whether the file held something that could not be read.
+    pub fn was_damaged(&self) -> bool {
+        self.damaged > 0
     }
 
     /// Held only for a look or a change in memory, never over a write to the file.
