@@ -12,6 +12,7 @@ mod detach_cases;
 mod file_system_cases;
 mod filtered_cases;
 mod health_cases;
+mod hostile;
 mod image;
 mod look_cases;
 mod namespace;
@@ -57,6 +58,9 @@ fn main() -> std::process::ExitCode {
     if std::env::args().nth(1).as_deref() == Some(namespace::PEER_ARGUMENT) {
         return namespace::be_a_peer();
     }
+    if std::env::args().nth(1).as_deref() == Some(hostile::MEASURE_ARGUMENT) {
+        return hostile::measure();
+    }
     let mut arguments = Arguments::from_args();
     // One at a time: the mount table is one for all, and some cases count it.
     arguments.test_threads = Some(1);
@@ -72,6 +76,7 @@ fn main() -> std::process::ExitCode {
         look_cases::cases(),
         showing_cases::cases(),
         health_cases::cases(),
+        hostile::cases(),
     ]
     .into_iter()
     .flatten();

@@ -61,6 +61,11 @@ impl Peer {
         Peer { child }
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The peer's mount table.
     pub fn mountinfo(&self) -> Vec<u8> {
         std::fs::read(format!("/proc/{}/mountinfo", self.child.id())).unwrap()

@@ -1,4 +1,4 @@
-//! A walk down a tree of any depth with a bounded number of open directories.
+//! A walk down a tree with a bounded number of open directories, and little memory for each level.
 //!
 //! It follows no symlink and crosses no mount, a bind of the same file system included. A directory that is left open
 //! no longer is found again by `..` and must then be the one it was: a tree that somebody moves meanwhile ends the
@@ -17,8 +17,8 @@ use super::store::{BELOW, READ_DIRECTORY};
 
 /// Directories open at a time; those above are closed and found again.
 const OPEN_DIRECTORIES_MAX: usize = 32;
-/// No tree is walked deeper than this.
-const DEPTH_MAX: usize = 1_000_000;
+/// No tree is walked deeper than this: some 6 MB of levels, and the names where they are kept.
+pub const DEPTH_MAX: usize = 100_000;
 /// Bytes of directory entries read at a time: some hundreds of entries.
 const BATCH_BYTES: usize = 16 * 1024;
 
@@ -35,20 +35,30 @@ pub struct Entry {
 /// The way down to the current directory. `T` is what the walker keeps for each directory on it.
 pub struct Descent<T> {
     levels: Vec<Level<T>>,
+    /// The names of the directories on the way, one after the other; empty where the walker needs none.
+    names: Vec<u8>,
+    keeps_names: bool,
     batch: Box<[MaybeUninit<u8>]>,
 }
 
+/// Small: a pod decides how many there are.
 struct Level<T> {
-    name: CString,
+    /// Where its name begins among the names.
+    name_at: usize,
     identity: (u64, u64),
-    /// `None` while too far above the current directory.
-    open: Option<OwnedFd>,
-    /// Read, not yet taken.
-    pending: VecDeque<Entry>,
     /// Position after the last entry taken.
     position: u64,
+    /// `None` while too far above the current directory.
+    near: Option<Box<Near>>,
     at_end: bool,
     note: T,
+}
+
+/// What is held of a directory that is not far above.
+struct Near {
+    open: OwnedFd,
+    /// Read, not yet taken.
+    pending: VecDeque<Entry>,
 }
 
 /// How a directory is opened for a walk; its last component may be a mount only where `cross` says so.
@@ -61,17 +71,29 @@ pub fn open_root(parent: BorrowedFd<'_>, name: &CStr, cross: bool) -> Outcome<Ow
 impl<T> Descent<T> {
     /// Begins at an open directory.
     pub fn new(root: OwnedFd, note: T) -> Outcome<Descent<T>> {
-        let mut descent = Descent {
-            levels: Vec::new(),
-            batch: vec![MaybeUninit::uninit(); BATCH_BYTES].into_boxed_slice(),
-        };
-        descent.push(CString::default(), root, note)?;
+        Descent::begin(root, note, true)
+    }
+
+    /// The same for a walker that does not ask for names.
+    pub fn nameless(root: OwnedFd, note: T) -> Outcome<Descent<T>> {
+        Descent::begin(root, note, false)
+    }
+
+    fn begin(root: OwnedFd, note: T, keeps_names: bool) -> Outcome<Descent<T>> {
+        let batch = vec![MaybeUninit::uninit(); BATCH_BYTES].into_boxed_slice();
+        let mut descent = Descent { levels: Vec::new(), names: Vec::new(), keeps_names, batch };
+        descent.push(c"", root, note)?;
         Ok(descent)
     }
 
     /// The current directory; `None` when the walk is over.
     pub fn current(&self) -> Option<BorrowedFd<'_>> {
-        self.levels.last().and_then(|level| level.open.as_ref()).map(AsFd::as_fd)
+        self.levels.last().and_then(|level| level.near.as_ref()).map(|near| near.open.as_fd())
+    }
+
+    /// How many directories lie on the way, the current one included.
+    pub fn depth(&self) -> usize {
+        self.levels.len()
     }
 
     /// What the walker keeps for the current directory.
@@ -81,17 +103,20 @@ impl<T> Descent<T> {
 
     /// The path of the current directory from the root of the walk, `name` at its end.
     pub fn path_to(&self, name: &CStr) -> Vec<u8> {
-        let above = self.levels.iter().skip(1).map(|level| level.name.to_bytes());
+        let ends = self.levels.iter().skip(1).map(|level| level.name_at).chain([self.names.len()]);
+        let above = self.levels.iter().zip(ends).skip(1);
+        let above = above.map(|(level, end)| &self.names[level.name_at..end]);
         above.chain([name.to_bytes()]).collect::<Vec<_>>().join(&b'/')
     }
 
     /// The next entry of the current directory, `None` at its end.
     pub fn next_entry(&mut self) -> Outcome<Option<Entry>> {
         let Some(level) = self.levels.last_mut() else { return Ok(None) };
-        if level.pending.is_empty() && !level.at_end {
-            read_batch(level, &mut self.batch)?;
+        let Some(near) = &mut level.near else { return Err(lost()) };
+        if near.pending.is_empty() && !level.at_end {
+            level.at_end = read_batch(near, &mut level.position, &mut self.batch)?;
         }
-        let entry = level.pending.pop_front();
+        let entry = near.pending.pop_front();
         if let Some(entry) = &entry {
             level.position = entry.next;
         }
@@ -105,63 +130,54 @@ impl<T> Descent<T> {
             return Err(Failure { step: "descend to", errno: Errno::NAMETOOLONG });
         }
         let directory = open_root(current, name, false)?;
-        self.push(name.to_owned(), directory, note)
+        self.push(name, directory, note)
     }
 
     /// Goes back to the directory above; what was kept for the one left, and its name. `None` above the root.
     pub fn leave(&mut self) -> Outcome<Option<(CString, T)>> {
         let Some(left) = self.levels.pop() else { return Ok(None) };
-        if let (Some(above), Some(from)) = (self.levels.last_mut(), &left.open)
-            && above.open.is_none()
+        let name = CString::new(self.names.split_off(left.name_at)).map_err(|_| lost())?;
+        if let (Some(above), Some(from)) = (self.levels.last_mut(), &left.near)
+            && above.near.is_none()
         {
-            above.open = Some(reopen(from.as_fd(), above.identity)?);
+            let open = reopen(from.open.as_fd(), above.identity)?;
+            above.near = Some(Box::new(Near { open, pending: VecDeque::new() }));
         }
-        Ok(Some((left.name, left.note)))
+        Ok(Some((name, left.note)))
     }
 
-    /// Reads the current directory from its beginning again.
-    pub fn rewind(&mut self) {
-        if let Some(level) = self.levels.last_mut() {
-            (level.position, level.at_end) = (0, false);
-            level.pending.clear();
+    fn push(&mut self, name: &CStr, open: OwnedFd, note: T) -> Outcome<()> {
+        let identity = identity_of(open.as_fd())?;
+        let near = Some(Box::new(Near { open, pending: VecDeque::new() }));
+        let name_at = self.names.len();
+        if self.keeps_names {
+            self.names.extend_from_slice(name.to_bytes());
         }
-    }
-
-    fn push(&mut self, name: CString, directory: OwnedFd, note: T) -> Outcome<()> {
-        let identity = identity_of(directory.as_fd())?;
-        let open = Some(directory);
-        let level =
-            Level { name, identity, open, pending: VecDeque::new(), position: 0, at_end: false, note };
-        self.levels.push(level);
+        self.levels.push(Level { name_at, identity, position: 0, near, at_end: false, note });
         if let Some(far) = self.levels.len().checked_sub(OPEN_DIRECTORIES_MAX + 1) {
             let far = &mut self.levels[far];
-            far.open = None;
             // A directory that was read to its end need not be read again; what was read ahead is.
-            far.at_end &= far.pending.is_empty();
-            far.pending = VecDeque::new();
+            far.at_end &= far.near.take().is_none_or(|near| near.pending.is_empty());
         }
         Ok(())
     }
 }
 
-fn read_batch<T>(level: &mut Level<T>, batch: &mut [MaybeUninit<u8>]) -> Outcome<()> {
-    let Some(directory) = &level.open else { return Err(lost()) };
-    rustix::fs::seek(directory, SeekFrom::Start(level.position)).step("seek in")?;
-    let mut entries = RawDir::new(directory, batch);
+/// Reads on from a position, which moves past what is no entry; true at the directory's end.
+fn read_batch(near: &mut Near, position: &mut u64, batch: &mut [MaybeUninit<u8>]) -> Outcome<bool> {
+    rustix::fs::seek(&near.open, SeekFrom::Start(*position)).step("seek in")?;
+    let mut entries = RawDir::new(&near.open, batch);
     loop {
-        let Some(entry) = entries.next() else {
-            level.at_end = true;
-            return Ok(());
-        };
+        let Some(entry) = entries.next() else { return Ok(true) };
         let entry = entry.step("read")?;
         let (name, next) = (entry.file_name(), entry.next_entry_cookie());
         if name == c"." || name == c".." {
-            level.position = next;
+            *position = next;
         } else {
-            level.pending.push_back(Entry { name: name.to_owned(), kind: entry.file_type(), next });
+            near.pending.push_back(Entry { name: name.to_owned(), kind: entry.file_type(), next });
         }
-        if entries.is_buffer_empty() && !level.pending.is_empty() {
-            return Ok(());
+        if entries.is_buffer_empty() && !near.pending.is_empty() {
+            return Ok(false);
         }
     }
 }
@@ -262,7 +278,7 @@ mod tests {
                     seen += 1;
                     descent.enter(&entry.name, ()).unwrap();
                     open_max =
-                        open_max.max(descent.levels.iter().filter(|level| level.open.is_some()).count());
+                        open_max.max(descent.levels.iter().filter(|level| level.near.is_some()).count());
                 }
                 None => drop(descent.leave().unwrap()),
             }

@@ -2,14 +2,15 @@
 //!
 //! It follows no symlink, crosses no mount, and never gives up for one entry: what cannot be deleted is counted and
 //! left, the rest goes. Directories that refuse us (mode 000, without the capability to overrule it) are opened up
-//! first: nobody will need their mode again.
+//! first: nobody will need their mode again. What lies very deep is moved up first, so that no depth costs more memory;
+//! and a walk ends after very many entries, so that nobody who goes on writing keeps it from what else there is to do.
 
 use std::ffi::{CStr, OsStr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags};
 use rustix::io::Errno;
 
 use super::descent::{self, Descent, Entry, NAME_ANY};
@@ -20,6 +21,15 @@ use super::syscalls;
 
 /// A directory into which somebody goes on writing is read again this often, then left.
 const PASSES_MAX: u32 = 16;
+
+/// Entries that one walk takes. Where there are more, or somebody makes them as fast, the next try goes on.
+pub const ENTRIES_MAX: u64 = 4_000_000;
+/// What lies deeper is moved to the top of the tree before it is entered.
+const HOIST_DEPTH: usize = 4096;
+/// Names tried for what is moved up; a pod may have taken some.
+const HOIST_NAMES_MAX: u32 = 64;
+/// Bytes of a path that are told: its beginning and its end, where it is longer.
+const PATH_TOLD_MAX: usize = 1024;
 
 /// What a removal left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,12 +51,30 @@ struct Removal<'a> {
     descent: Descent<Note>,
     top: &'a CStr,
     stop: &'a dyn Fn() -> bool,
+    /// The tree's own directory, for what is moved up.
+    root: OwnedFd,
+    /// How many were moved up so far.
+    hoisted: u64,
+    /// How many that were when the tree's own directory was last read from its beginning.
+    hoisted_before: u64,
+    /// How many entries may still be taken.
+    entries_left: u64,
     leftovers: Leftovers,
 }
 
 /// Deletes `name` in `parent` with all below it. Fine where it is not there. `stop` is asked before each entry;
 /// when it says so, the walk ends with ECANCELED and what is left stays for another.
 pub fn remove(parent: BorrowedFd<'_>, name: &CStr, stop: &dyn Fn() -> bool) -> Outcome<Leftovers> {
+    remove_at_most(ENTRIES_MAX, parent, name, stop)
+}
+
+/// The same, for no more entries than `entries_max`: what is beyond is left.
+pub fn remove_at_most(
+    entries_max: u64,
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    stop: &dyn Fn() -> bool,
+) -> Outcome<Leftovers> {
     match rmdir_or_unlink(parent, name, FileType::Unknown) {
         Ok(Gone::Yes) => return Ok(Leftovers::default()),
         Ok(Gone::HasEntries) => {}
@@ -56,11 +84,24 @@ pub fn remove(parent: BorrowedFd<'_>, name: &CStr, stop: &dyn Fn() -> bool) -> O
         Ok(root) => root,
         Err(failure) => return Ok(Leftovers::of(name.to_bytes(), failure)),
     };
-    let descent = Descent::new(root, Note::default())?;
-    let mut removal = Removal { descent, top: name, stop, leftovers: Leftovers::default() };
+    let own = descent::open_root(root.as_fd(), c".", true)?;
+    let mut removal = Removal {
+        descent: Descent::new(root, Note::default())?,
+        top: name,
+        stop,
+        root: own,
+        hoisted: 0,
+        hoisted_before: 0,
+        entries_left: entries_max,
+        leftovers: Leftovers::default(),
+    };
     removal.descent.current().map_or(Ok(()), unlock_subvolume)?;
     while removal.descent.current().is_some() {
         removal.empty_current()?;
+        if removal.entries_left == 0 {
+            removal.keep(c"", Failure { step: "come to the end of", errno: Errno::AGAIN });
+            break;
+        }
         removal.leave(parent)?;
     }
     Ok(removal.leftovers)
@@ -82,6 +123,9 @@ impl Removal<'_> {
             if (self.stop)() {
                 return Err(Failure { step: "finish the removal of", errno: Errno::CANCELED });
             }
+            if self.entries_left == 0 {
+                return Ok(());
+            }
             let entry = match self.descent.next_entry() {
                 Ok(Some(entry)) => entry,
                 Ok(None) => return Ok(()),
@@ -91,6 +135,7 @@ impl Removal<'_> {
                     return Ok(());
                 }
             };
+            self.entries_left -= 1;
             self.take(&entry);
         }
     }
@@ -109,6 +154,9 @@ impl Removal<'_> {
     }
 
     fn enter(&mut self, name: &CStr) -> Outcome<()> {
+        if self.descent.depth() > HOIST_DEPTH && self.hoist(name) {
+            return Ok(());
+        }
         let entered = self.descent.enter(name, Note::default());
         if entered.is_err_and(|failure| failure.errno == Errno::ACCESS) {
             let current = self.descent.current().ok_or(Failure { step: "open", errno: Errno::STALE })?;
@@ -118,6 +166,24 @@ impl Removal<'_> {
             entered?;
         }
         self.descent.current().map_or(Ok(()), unlock_subvolume)
+    }
+
+    /// Moves a directory of the current one to the top of the tree, where it is met again. False where that cannot be
+    /// (the disk may be full): then it is entered where it is, as far as that goes.
+    fn hoist(&mut self, name: &CStr) -> bool {
+        let Some(current) = self.descent.current() else { return false };
+        for number in 0..HOIST_NAMES_MAX {
+            let free = format!("deep-{}-{number}", self.hoisted);
+            match rustix::fs::renameat_with(current, name, &self.root, free, RenameFlags::NOREPLACE) {
+                Ok(()) => {
+                    self.hoisted += 1;
+                    return true;
+                }
+                Err(Errno::EXIST) => {}
+                Err(_) => return false,
+            }
+        }
+        false
     }
 
     /// Leaves the current directory, read to its end, and removes it.
@@ -135,7 +201,10 @@ impl Removal<'_> {
             Ok(Gone::Yes) => Ok(()),
             // Files came meanwhile, or the file system skipped some while others went: once more.
             Ok(Gone::HasEntries) if note.passes < PASSES_MAX => {
-                self.again(parent, name.to_owned(), note.passes + 1)
+                // What this walk itself has put there is no reason to give up.
+                let is_hoisted = self.descent.current().is_none() && self.hoisted > self.hoisted_before;
+                let passes = if is_hoisted { note.passes } else { note.passes + 1 };
+                self.again(parent, name.to_owned(), passes)
             }
             Ok(Gone::HasEntries) => {
                 self.keep(name, Failure { step: "rmdir", errno: Errno::NOTEMPTY });
@@ -157,7 +226,10 @@ impl Removal<'_> {
             }
             return Ok(());
         }
-        self.descent = Descent::new(open_forced(parent, &name)?, note)?;
+        let root = open_forced(parent, &name)?;
+        self.root = descent::open_root(root.as_fd(), c".", true)?;
+        self.hoisted_before = self.hoisted;
+        self.descent = Descent::new(root, note)?;
         Ok(())
     }
 
@@ -169,7 +241,7 @@ impl Removal<'_> {
         if self.leftovers.first.is_none() {
             let below =
                 if self.descent.current().is_some() { self.descent.path_to(name) } else { Vec::new() };
-            let path = joined(self.top.to_bytes(), &below);
+            let path = shortened(joined(self.top.to_bytes(), &below));
             self.leftovers.first = Some((OsStr::from_bytes(&path).into(), failure));
         }
     }
@@ -179,6 +251,15 @@ impl Leftovers {
     fn of(path: &[u8], failure: Failure) -> Leftovers {
         Leftovers { entries: 1, first: Some((OsStr::from_bytes(path).into(), failure)) }
     }
+}
+
+/// A path as it is told: a pod may make it as long as it likes.
+fn shortened(path: Vec<u8>) -> Vec<u8> {
+    if path.len() <= PATH_TOLD_MAX {
+        return path;
+    }
+    let (head, tail) = (&path[..PATH_TOLD_MAX / 2], &path[path.len() - PATH_TOLD_MAX / 2..]);
+    [head, "/\u{2026}/".as_bytes(), tail].concat()
 }
 
 /// Deletes one entry, opening up its directory where that is what forbids it.
@@ -248,85 +329,5 @@ fn unlock_subvolume(directory: BorrowedFd<'_>) -> Outcome<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::adapters::linux::store::READ_DIRECTORY;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    fn removed(scratch: &tempfile::TempDir) -> Leftovers {
-        let parent = rustix::fs::open(scratch.path(), READ_DIRECTORY, Mode::empty()).unwrap();
-        remove(parent.as_fd(), c"t", &|| false).unwrap()
-    }
-
-    #[test]
-    fn c24_a_tree_of_every_kind_of_entry_goes_and_what_it_points_to_stays() {
-        let scratch = tempfile::tempdir().unwrap();
-        let root = scratch.path().join("t");
-        std::fs::create_dir_all(root.join("a/b/c")).unwrap();
-        std::fs::create_dir_all(scratch.path().join("outside")).unwrap();
-        std::fs::write(scratch.path().join("outside/kept"), "x").unwrap();
-        std::fs::write(root.join("a/file"), "x").unwrap();
-        std::fs::write(root.join("a/b").join(OsStr::from_bytes(b"\xff\n \x01")), "x").unwrap();
-        std::fs::hard_link(scratch.path().join("outside/kept"), root.join("a/b/hard")).unwrap();
-        symlink("../../outside", root.join("a/b/dirlink")).unwrap();
-        symlink("/nowhere", root.join("dangling")).unwrap();
-        rustix::fs::mkfifoat(rustix::fs::CWD, root.join("fifo"), Mode::RWXU).unwrap();
-        assert_eq!(removed(&scratch), Leftovers::default());
-        assert!(!root.exists());
-        assert_eq!(std::fs::read(scratch.path().join("outside/kept")).unwrap(), b"x");
-    }
-
-    #[test]
-    fn c24_what_is_not_there_is_removed() {
-        assert_eq!(removed(&tempfile::tempdir().unwrap()), Leftovers::default());
-    }
-
-    #[test]
-    fn c24_directories_that_refuse_everybody_go() {
-        let scratch = tempfile::tempdir().unwrap();
-        let root = scratch.path().join("t");
-        std::fs::create_dir_all(root.join("a/b/c")).unwrap();
-        std::fs::write(root.join("a/b/c/file"), "x").unwrap();
-        for closed in ["a/b/c", "a/b", "a", ""] {
-            std::fs::set_permissions(root.join(closed), std::fs::Permissions::from_mode(0o000)).unwrap();
-        }
-        // A thread without capabilities: there root, too, is refused.
-        let left = std::thread::scope(|scope| {
-            let walk = scope.spawn(|| {
-                caps::clear(None, caps::CapSet::Effective).unwrap();
-                assert!(std::fs::read_dir(&root).is_err(), "the case needs to be refused");
-                removed(&scratch)
-            });
-            walk.join().unwrap()
-        });
-        assert_eq!(left, Leftovers::default());
-        assert!(!root.exists());
-    }
-
-    #[test]
-    fn c24_a_directory_with_very_many_entries_goes() {
-        let scratch = tempfile::tempdir().unwrap();
-        for number in 0..1500 {
-            std::fs::create_dir_all(scratch.path().join("t").join(number.to_string()).join("x")).unwrap();
-        }
-        assert_eq!(removed(&scratch), Leftovers::default());
-        assert!(!scratch.path().join("t").exists());
-    }
-
-    #[test]
-    fn c42_a_walk_that_is_told_to_stop_stops() {
-        let scratch = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(scratch.path().join("t/a/b")).unwrap();
-        let parent = rustix::fs::open(scratch.path(), READ_DIRECTORY, Mode::empty()).unwrap();
-        let outcome = remove(parent.as_fd(), c"t", &|| true);
-        assert_eq!(outcome.unwrap_err().errno, Errno::CANCELED);
-    }
-
-    #[test]
-    fn c24_a_file_in_place_of_the_tree_goes() {
-        let scratch = tempfile::tempdir().unwrap();
-        std::fs::write(scratch.path().join("t"), "x").unwrap();
-        assert_eq!(removed(&scratch), Leftovers::default());
-        assert!(!scratch.path().join("t").exists());
-    }
-}
+#[path = "removal_tests.rs"]
+mod tests;

@@ -28,8 +28,12 @@ const REST_FACTOR: u32 = 20;
 const REST_MAX: Duration = Duration::from_secs(600);
 /// A walk pauses as long as it has worked, after this many entries.
 const ENTRIES_BETWEEN_PAUSES: u64 = 4096;
-/// Inodes with several names that are remembered in one walk; more are counted once for each name.
-const SHARED_INODES_MAX: usize = 1_000_000;
+/// Inodes with several names that are remembered in one walk: some 2 MB. Of each name beyond them its share is counted.
+const SHARED_INODES_MAX: usize = 100_000;
+/// What an inode is divided into, for the shares.
+const SHARES: u64 = 1 << 20;
+/// Entries that one walk counts; a pod that makes them as fast would keep the thread from the other copies.
+const ENTRIES_MAX: u64 = 20_000_000;
 /// Bytes of a block as stat(2) counts them, whatever the file system's are.
 const BLOCK_BYTES: u64 = 512;
 
@@ -232,10 +236,10 @@ impl Shared {
 fn walk(copies: BorrowedFd<'_>, handle: &Handle, progress: &Progress, stop: &AtomicBool) -> Outcome<Usage> {
     let name = CString::new(handle.as_str()).map_err(|_| Failure { step: "walk", errno: Errno::INVAL })?;
     let root = descent::open_root(copies, &name, true)?;
-    let mut count = Count { progress, shared: HashSet::new(), seen: 0, resumed: Instant::now() };
+    let mut count = Count { progress, shared: HashSet::new(), shares: 0, seen: 0, resumed: Instant::now() };
     count.take(&rustix::fs::fstat(&root).step("fstat")?);
-    let mut descent = Descent::new(root, ())?;
-    while descent.current().is_some() {
+    let mut descent = Descent::nameless(root, ())?;
+    while descent.current().is_some() && count.seen < ENTRIES_MAX {
         if stop.load(Ordering::Relaxed) {
             return Err(Failure { step: "finish the walk of", errno: Errno::CANCELED });
         }
@@ -263,6 +267,8 @@ fn count_entry(descent: &mut Descent<()>, name: &CStr, count: &mut Count<'_>) {
 struct Count<'a> {
     progress: &'a Progress,
     shared: HashSet<(u64, u64)>,
+    /// The shares that do not make an inode yet.
+    shares: u64,
     seen: u64,
     resumed: Instant,
 }
@@ -275,16 +281,29 @@ impl Count<'_> {
             self.resumed = Instant::now();
         }
         let has_names = stat.st_nlink > 1 && FileType::from_raw_mode(stat.st_mode) != FileType::Directory;
-        if has_names
-            && self.shared.len() < SHARED_INODES_MAX
-            && !self.shared.insert((stat.st_dev, stat.st_ino))
-        {
+        let bytes = u64::try_from(stat.st_blocks).unwrap_or(0) * BLOCK_BYTES;
+        if !has_names {
+            return self.add(bytes, 1);
+        }
+        let identity = (stat.st_dev, stat.st_ino);
+        if self.shared.contains(&identity) {
             return;
         }
-        self.progress
-            .bytes
-            .fetch_add(u64::try_from(stat.st_blocks).unwrap_or(0) * BLOCK_BYTES, Ordering::Relaxed);
-        self.progress.inodes.fetch_add(1, Ordering::Relaxed);
+        if self.shared.len() < SHARED_INODES_MAX {
+            self.shared.insert(identity);
+            return self.add(bytes, 1);
+        }
+        // Nobody remembers it: all its names together count as much as it.
+        #[allow(clippy::useless_conversion)] // u32 on some processors
+        let names = u64::from(stat.st_nlink);
+        self.shares += SHARES / names;
+        self.add(bytes / names, self.shares / SHARES);
+        self.shares %= SHARES;
+    }
+
+    fn add(&self, bytes: u64, inodes: u64) {
+        self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.progress.inodes.fetch_add(inodes, Ordering::Relaxed);
     }
 
     fn usage(&self) -> Usage {
