@@ -63,7 +63,7 @@ pub fn run(config: ServeConfig) -> Result<()> {
     self_check::check_store(&config.store, config.store_mount_required)?;
     confine()?;
     match config.seccomp {
-        Seccomp::On => syscall_filter::install().context("--seccomp")?,
+        Seccomp::On => syscall_filter::install().context("--seccomp: no filter (off starts without)")?,
         Seccomp::Off => tracing::warn!("--seccomp=off: this process may make any system call"),
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -140,6 +140,34 @@ fn c18_nothing_in_the_store_is_opened_past_the_one_function() {
     assert_none(offences, "an open that may follow a symlink");
 }
 
+/// A whole path is resolved at the start alone; what a request names goes from a held directory, a step at a time.
+#[test]
+fn c18_no_path_of_a_request_reaches_the_disk_unresolved() {
+    // The flags' own paths, which are an operator's.
+    const AT_THE_START: [&str; 3] = ["self_check.rs", "store.rs", "target.rs"];
+    const BY_PATH: [&str; 12] = [
+        "open(", "stat(", "lstat(", "statvfs(", "statfs(", "mkdir(", "unlink(", "rmdir(", "rename(",
+        "chmod(", "chown(", "symlink(",
+    ];
+    let mut offences = Vec::new();
+    for (path, text) in rust_files("src/adapters/linux") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if AT_THE_START.contains(&name.as_str()) || name.ends_with("_tests.rs") {
+            continue;
+        }
+        let production = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in production.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let by_path = code.contains("std::fs::") && !code.starts_with("use ")
+                || BY_PATH.iter().any(|call| code.contains(&format!("rustix::fs::{call}")));
+            if by_path && !line.contains("/proc/self/") && !code.contains("(MOUNTINFO)") {
+                offences.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert_none(offences, "a path that is resolved outside of the start");
+}
+
 /// Each line of the threat model names its proof as `path::test`; a proof that is renamed or gone makes the line a claim.
 #[test]
 fn every_line_of_the_threat_model_names_a_test_that_is_there() {
