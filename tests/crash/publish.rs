@@ -54,9 +54,10 @@ fn publish_killed(setting: &Setting, place: Place) {
     let stage = Stage::new(place.kill, setting);
     let Stage { node, traced, .. } = &stage;
     traced.count();
-    node.publish("data", "pod").expect_err("the driver died before it answered");
-    traced.wait_dead();
-    assert_eq!(traced.steps().last(), Some(&place.name));
+    node.publish("data", "pod").expect_err("the driver died before it answered, or refused");
+    traced.dies_or_rests();
+    // Where it refuses, what tells of that comes by itself.
+    assert!(setting.fails || traced.steps().last() == Some(&place.name), "{:?}", traced.steps());
     let _driver = node.start();
     if place.is_in_the_window() && !setting.fails {
         // The one window of C16: all was done, and nobody was told.

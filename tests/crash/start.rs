@@ -30,8 +30,7 @@ fn from_the_start(kill: Kill) -> Treatment {
 /// Waits until the driver died where it was to, or has come to rest without having met the place.
 fn dies_or_rests(node: &Node, traced: &Traced) {
     node.wait_served(traced);
-    traced.wait_quiet();
-    traced.kill();
+    traced.dies_or_rests();
 }
 
 /// The kubelet's double takes the driver in.

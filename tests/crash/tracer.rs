@@ -147,6 +147,15 @@ impl Traced {
     }
 }
 
+impl Traced {
+    /// Waits until the process died where it was to. One that has come to rest without having met the place (what it does
+    /// by itself comes when it comes) is killed then.
+    pub fn dies_or_rests(&self) {
+        self.wait_quiet();
+        self.kill();
+    }
+}
+
 impl Drop for Traced {
     fn drop(&mut self) {
         if !std::thread::panicking() {

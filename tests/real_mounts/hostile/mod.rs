@@ -14,6 +14,8 @@ use per_node::domain::trash::TrashId;
 use per_node::ports::copies::{Copies, Deletion};
 
 use crate::Case;
+use crate::file_system_cases::{newest, on_image};
+use crate::image::Kind;
 use crate::world::{World, handle};
 
 pub use canary::Canary;
@@ -26,6 +28,16 @@ pub fn cases() -> Vec<Case> {
 /// A case in a world of its own.
 fn here(name: &str, case: fn(&World)) -> Case {
     Case::new(name, move || case(&World::new(Abilities::found())))
+}
+
+/// The same case on file systems that a node's store lies on, too, which differ in how a directory is read on.
+fn and_on(kinds: &[Kind], name: &str, case: fn(&World)) -> Vec<Case> {
+    let on = |kind: Kind| {
+        let run = move || case(&World::with(newest(), move |root| on_image(kind, root)));
+        let case = Case::new(format!("{name}::{}", kind.name()), run).needs_root();
+        if kind.can_be_made() { case } else { case.left_out() }
+    };
+    [here(name, case)].into_iter().chain(kinds.iter().map(|&kind| on(kind))).collect()
 }
 
 /// The copy of the hostile pod, made empty.

@@ -14,13 +14,14 @@ use rustix::fs::{
     CWD, FileType, IFlags, Mode, XattrFlags, ioctl_getflags, ioctl_setflags, mknodat, setxattr,
 };
 
-use super::{Canary, count_and_delete, delete, here, hostile_copy, is_gone};
+use super::{Canary, and_on, count_and_delete, delete, here, hostile_copy, is_gone};
 use crate::Case;
+use crate::image::Kind;
 use crate::world::{World, handle};
 
 pub fn cases() -> Vec<Case> {
-    vec![
-        here("c24_names_of_any_bytes_and_of_every_length_go", names),
+    let names = and_on(&Kind::ALL, "c24_names_of_any_bytes_and_of_every_length_go", names);
+    let others = vec![
         here("c24_symlinks_to_everywhere_go_and_lead_nowhere", symlinks),
         here("c24_hard_links_to_other_copies_and_the_store_go_alone", hard_links),
         here("c24_fifos_and_sockets_go_and_nobody_waits_for_them", fifos),
@@ -30,7 +31,8 @@ pub fn cases() -> Vec<Case> {
         here("c24_lists_and_attributes_of_every_kind_go", attributes).needs_root(),
         here("c24_an_overlays_upper_directory_goes", overlay).needs_root(),
         here("c24_trees_that_are_closed_to_everybody_go_with_the_rights_that_are_kept", closed).needs_root(),
-    ]
+    ];
+    names.into_iter().chain(others).collect()
 }
 
 fn names(world: &World) {
