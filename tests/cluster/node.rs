@@ -72,7 +72,7 @@ impl Node {
     }
 
     /// A path below the node's `/var`, from outside.
-    pub fn from_outside(&self, path: &str) -> PathBuf {
+    pub fn outside(&self, path: &str) -> PathBuf {
         self.var.join(Path::new(path).strip_prefix("/var").expect("all that is kept is below /var"))
     }
 

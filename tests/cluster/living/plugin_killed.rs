@@ -55,7 +55,7 @@ fn churn(case: &Case, node: &Node, dice: &mut Dice, made: &mut u32) {
 /// when it starts again, and unmounts it. What has no such note no kubelet would ever find: that would be the driver's leak.
 fn find_what_the_kubelet_forgot(node: &Node, left: &[Mount]) {
     for mount in left {
-        let target = node.from_outside(&mount.target);
+        let target = node.outside(&mount.target);
         assert!(target.with_file_name("vol_data.json").exists(), "nobody will ever unmount {mount:?}");
     }
     println!("the kubelet has forgotten {left:#?}");

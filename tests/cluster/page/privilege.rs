@@ -31,6 +31,7 @@ fn the_plugin_has_five_capabilities_and_gains_no_more() {
             assert_eq!(held & !DECLARED, 0, "{set} on {} is {held:x}", node.name);
         }
         assert_eq!(field("NoNewPrivs"), "1");
+        assert_eq!(field("Seccomp"), "2", "its own filter: the runtime gives a privileged container none");
     }
 }
 
