@@ -24,13 +24,11 @@ const UNPUBLISH: &str = "domain/use_cases/unpublish.rs";
 const RECONCILE: &str = "domain/use_cases/reconcile.rs";
 const SWEEP: &str = "domain/sweep.rs";
 const SEARCH: &str = "domain/use_cases/proof_search.rs";
-const REMOVAL: &str = "domain/use_cases/removal.rs";
 const CONDEMNED: &str = "domain/use_cases/condemned.rs";
-const TRASH: &str = "domain/use_cases/trash.rs";
 const CONFIRM: &str = "domain/use_cases/confirm.rs";
 const EVENTS: &str = "domain/event_series.rs";
 
-const FAULTS: [Planted; 38] = [
+const FAULTS: [Planted; 35] = [
     planted(
         "c12_another_holder_is_let_in",
         "domain/publish.rs",
@@ -171,24 +169,6 @@ const FAULTS: [Planted; 38] = [
         "Ok(Some(_)) => {}",
     ),
     planted("c22_a_confirmation_is_forgotten", CONFIRM, "self.went_back = false;", ""),
-    planted(
-        "c23_trash_in_use_is_deleted",
-        TRASH,
-        "Ok(table) if table.shows_trash(id) => {",
-        "Ok(table) if table.shows_trash(id) && false => {",
-    ),
-    planted(
-        "c23_a_removal_does_not_keep_its_lock",
-        REMOVAL,
-        "let guard = self.driver.locks.lock(handle.as_str()).await;",
-        "let guard = (); drop(self.driver.locks.lock(handle.as_str()).await);",
-    ),
-    planted(
-        "c23_half_a_copy_is_published",
-        PUBLISH,
-        "let finished = self.finish_condemned(handle).await;",
-        "let finished: Result<(), String> = Ok(());",
-    ),
     planted(
         "c23_an_entry_of_unknown_outcome_is_forgotten",
         CONDEMNED,

@@ -4,7 +4,7 @@ use per_node::adapters::memory::{Fault, KernelFault, NodeCall, errno};
 use per_node::domain::refusal::Refusal;
 use per_node::domain::tally::SweepOutcome;
 
-use crate::world::{SWEEP_EVERY, World, h, io, pod, run};
+use crate::world::{SWEEP_EVERY, World, h, io, pod, poll, run};
 
 /// A swept world with a volume `data`, whose pod has written and left.
 fn left_behind() -> World {
@@ -128,6 +128,25 @@ fn c23_a_publish_that_comes_meanwhile_gets_a_new_empty_copy() {
     run(world.driver.drain_trash());
     assert_eq!(world.node.trash_ids(), []);
     assert!(world.has_copy("data"));
+}
+
+#[test]
+fn c23_a_removal_waits_for_the_publish_that_is_under_way() {
+    let mut world = left_behind();
+    let web = pod("web-1", "data");
+    world.prepare(&web);
+    world.node.gate().script(NodeCall::Attach, Fault::HangBefore);
+    let (driver, request) = (world.driver.clone(), web.request());
+    let mut publish = Box::pin(driver.publish(&request));
+    assert!(poll(&mut publish).is_pending());
+    world.delete_volume("data");
+    let mut sweep = Box::pin(world.sweeper.step());
+    assert!(poll(&mut sweep).is_pending(), "it has the proof, and waits for the lock");
+    world.node.gate().release_all();
+    run(publish).unwrap();
+    run(sweep);
+    assert_eq!(world.swept(SweepOutcome::InUse), 1);
+    assert_eq!(world.node.read(web.target(), "file").as_deref(), Some(&b"web-0"[..]));
 }
 
 #[test]
