@@ -65,7 +65,9 @@ pub struct Ledger {
     /// What the pods wrote last, for each handle that has a copy.
     pub contents: BTreeMap<Handle, Vec<u8>>,
     pub refusals: BTreeMap<RefusalKey, u32>,
-    /// Of those, how many neither the disk nor the API server knew when the latest process began.
+    /// The highest count of each event that ever was on the disk.
+    pub written: BTreeMap<String, (RefusalKey, u32)>,
+    /// Of the refusals, how many neither the disk nor the API server had ever known when the latest process began.
     pub unwritten: BTreeMap<RefusalKey, u32>,
     /// The highest count seen of each event.
     pub event_counts: BTreeMap<String, (RefusalKey, u32)>,

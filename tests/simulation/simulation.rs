@@ -148,6 +148,7 @@ impl Simulation {
             }
         }
         self.kubelet.bury();
+        self.note_what_is_written();
         invariants::check(self)
     }
 
@@ -250,25 +251,31 @@ impl Simulation {
         self.plugin = Some(plugin);
     }
 
-    /// What is neither on the disk nor at the API server when a process begins died with the last one.
-    fn note_what_is_unwritten(&mut self) {
+    /// The highest count of each event that ever was on the disk.
+    fn note_what_is_written(&self) {
         let mut ledger = self.ledger.lock().unwrap();
-        let mut known: BTreeMap<_, BTreeMap<String, u32>> = BTreeMap::new();
-        let posted =
-            ledger.event_counts.iter().map(|(name, (key, count))| (key.clone(), name.clone(), *count));
-        let written = self.node.series_on_disk().into_iter().map(|series| {
+        for series in self.node.series_on_disk() {
             let SeriesKey { pod, reason, message } = series.key;
-            ((pod.uid.as_str().to_owned(), reason, message), series.name.to_string(), series.count)
-        });
-        for (key, name, count) in posted.chain(written) {
+            let key = (pod.uid.as_str().to_owned(), reason, message);
+            let written = ledger.written.entry(series.name.to_string()).or_insert((key, 0));
+            written.1 = written.1.max(series.count);
+        }
+    }
+
+    /// What was neither on the disk nor at the API server when a process begins died with the last one.
+    fn note_what_is_unwritten(&self) {
+        let mut ledger = self.ledger.lock().unwrap();
+        let mut known: BTreeMap<_, BTreeMap<&String, u32>> = BTreeMap::new();
+        for (name, (key, count)) in ledger.event_counts.iter().chain(&ledger.written) {
             let known = known.entry(key).or_default().entry(name).or_default();
-            *known = count.max(*known);
+            *known = (*count).max(*known);
         }
         let unwritten = ledger.refusals.iter().map(|(key, happened)| {
             let known: u32 = known.get(key).map(|series| series.values().sum()).unwrap_or_default();
             (key.clone(), happened.saturating_sub(known))
         });
-        ledger.unwritten = unwritten.collect();
+        let unwritten = unwritten.collect();
+        ledger.unwritten = unwritten;
     }
 
     /// SIGKILL: nothing of the process goes on, whatever it was doing.
