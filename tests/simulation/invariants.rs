@@ -337,7 +337,7 @@ fn c32_event_counts_only_grow(simulation: &Simulation) -> Result<(), Violation> 
         if event.count > happened {
             return violated(format!("{} counts {} of {happened}", event.name, event.count));
         }
-        known.1 = event.count;
+        known.1 = known.1.max(event.count);
     }
     Ok(())
 }
