@@ -91,7 +91,12 @@ fn check_times(ledger: &Ledger, handle: &Handle, proofs: &[Times]) -> Result<(),
     let Some(last) = proofs.iter().rev().find(|proof| proof.is_sound) else {
         return violated(format!("{handle} was removed without a proof"));
     };
-    let was_seen = ledger.deletion_seen.get(handle).is_some_and(|&step| step + 1 >= last.begun);
+    // A rename that hung may come long after its proof, and another proof be begun in the same step.
+    let seen = ledger.deletion_seen.get(handle);
+    let was_seen = proofs
+        .iter()
+        .filter(|proof| proof.is_sound)
+        .any(|proof| seen.is_some_and(|&step| step + 1 >= proof.begun));
     let two_ticks = proofs.iter().any(|first| last.at.saturating_sub(first.at) >= SWEEP_EVERY);
     if !was_seen && !two_ticks {
         return violated(format!("{handle} vanished unseen and was removed at its first tick"));
