@@ -157,8 +157,9 @@ impl Driver {
                 continue;
             }
             tracing::info!(%handle, target_path = %record.target.as_path().display(), "stale hold dropped");
-            if let Err(error) = self.ports.records.drop_target(&record.target).await {
-                tracing::warn!(%handle, %error, "stale hold not dropped from the store");
+            // With what a start may have left of it: without its record nobody would look there again.
+            if let Err(why) = self.drop_if_unmounted(&record).await {
+                tracing::warn!(%handle, why, "stale hold not dropped from the store");
             }
         }
     }

@@ -97,7 +97,7 @@ impl Driver {
         Ok(())
     }
 
-    async fn drop_if_unmounted(&self, record: &TargetRecord) -> Result<(), String> {
+    pub(super) async fn drop_if_unmounted(&self, record: &TargetRecord) -> Result<(), String> {
         let view = self.ports.mounts.look(&record.target).await.map_err(|error| error.to_string())?;
         if view.any_shown().is_some() {
             return Ok(());
