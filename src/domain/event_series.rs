@@ -65,7 +65,7 @@ pub enum PostOutcome {
     Gone,
     /// The namespace or the API server will never take it.
     Ended,
-    /// Come again, not sooner than this.
+    /// Come again, with this or any other series not sooner than after this time.
     Retry {
         after: Option<Duration>,
     },
@@ -84,6 +84,8 @@ pub enum Recorded {
 pub struct SeriesBook {
     window: Duration,
     series: BTreeMap<EventName, Entry>,
+    /// Nothing is posted sooner: the server has asked for that, whichever series it was told of.
+    held_until: Monotonic,
 }
 
 #[derive(Debug)]
@@ -146,7 +148,7 @@ impl SeriesBook {
             not_before: Monotonic::default(),
         };
         let series = kept.into_iter().take(SERIES_MAX).map(|s| (s.name.clone(), entry(s))).collect();
-        SeriesBook { window, series }
+        SeriesBook { window, series, held_until: Monotonic::default() }
     }
 
     /// A refusal happened: it raises the count of the series that is going on, or begins one.
@@ -217,6 +219,9 @@ impl SeriesBook {
 
     /// The post that is due longest, if one is due.
     pub fn next_post(&self, now: Monotonic) -> Option<Post> {
+        if now < self.held_until {
+            return None;
+        }
         let due = self
             .series
             .values()
@@ -229,7 +234,7 @@ impl SeriesBook {
     /// When a post is due that is not due now.
     pub fn next_due(&self) -> Option<Monotonic> {
         let open = self.series.values().filter(|entry| entry.series.posted < entry.series.count);
-        open.map(|entry| entry.not_before).min()
+        open.map(|entry| entry.not_before.max(self.held_until)).min()
     }
 
     /// Takes in what became of a post. Answers false where the series is at its end and has been dropped.
@@ -251,7 +256,8 @@ impl SeriesBook {
             PostOutcome::Retry { after } => {
                 let backoff = BACKOFF_FIRST.saturating_mul(1 << entry.failures.min(6)).min(BACKOFF_MAX);
                 entry.failures = entry.failures.saturating_add(1);
-                entry.not_before = now.after(backoff.max(after.unwrap_or_default().min(BACKOFF_MAX)));
+                entry.not_before = now.after(backoff);
+                self.held_until = self.held_until.max(now.after(after.unwrap_or_default().min(BACKOFF_MAX)));
             }
         }
         true

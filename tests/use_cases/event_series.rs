@@ -158,6 +158,21 @@ fn c32_a_server_that_names_a_wait_is_heard() {
 }
 
 #[test]
+fn c32_a_server_that_names_a_wait_is_left_alone_by_every_series() {
+    let mut book = book();
+    book.record(key("p", "m"), wall(0));
+    let series = created(&book, at(0));
+    book.record(key("q", "m"), wall(0));
+    book.settle(&series, PostOutcome::Retry { after: Some(Duration::from_secs(7)) }, at(0));
+    assert_eq!((book.next_post(at(6)), book.next_due()), (None, Some(at(7))));
+    assert_eq!(created(&book, at(7)).key.pod.name.name, "q");
+    // A failure without such a word is that series' alone.
+    let other = created(&book, at(7));
+    book.settle(&other, PostOutcome::Retry { after: None }, at(7));
+    assert_eq!(created(&book, at(7)).key.pod.name.name, "p");
+}
+
+#[test]
 fn c32_a_refusal_during_a_post_is_posted_after_it() {
     let mut book = book();
     book.record(key("p", "m"), wall(0));
