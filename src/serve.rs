@@ -21,6 +21,7 @@ use per_node::adapters::linux::records::SlotRecords;
 use per_node::adapters::linux::self_check;
 use per_node::adapters::linux::store::StoreDirs;
 use per_node::adapters::linux::syscall_filter;
+use per_node::adapters::linux::syscalls::limit_heaps;
 use per_node::adapters::registration::{Pace, Registration};
 use per_node::adapters::socket::{Drain, SocketPath};
 use per_node::adapters::system_clock::SystemClock;
@@ -42,6 +43,11 @@ const LOCK_RETRY: Duration = Duration::from_millis(100);
 const RUNTIME_END: Duration = Duration::from_millis(100);
 /// Threads that carry RPCs and loops. One that makes a system call hands its other tasks on for that long.
 const WORKER_THREADS: usize = 2;
+/// How long a thread that was needed for that waits for the next time. The waiting ones take turns, so whoever makes a
+/// few calls a second keeps all that a burst has left which fit into this time, with their stacks.
+const IDLE_THREAD_STAYS: Duration = Duration::from_secs(1);
+/// Heaps that all threads share. Few of them allocate at the same moment, however many a burst of pods calls for.
+const HEAPS_MAX: u8 = 1;
 
 /// Serves until SIGTERM or SIGINT.
 pub fn run(config: ServeConfig) -> Result<()> {
@@ -61,6 +67,7 @@ pub fn run(config: ServeConfig) -> Result<()> {
         None => {}
     }
     self_check::check_store(&config.store, config.store_mount_required)?;
+    limit_heaps(HEAPS_MAX);
     confine()?;
     match config.seccomp {
         Seccomp::On => syscall_filter::install().context("--seccomp: no filter (off starts without)")?,
@@ -68,6 +75,7 @@ pub fn run(config: ServeConfig) -> Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
+        .thread_keep_alive(IDLE_THREAD_STAYS)
         .enable_all()
         .build()
         .context("the runtime cannot start")?;

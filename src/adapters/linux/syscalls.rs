@@ -1,5 +1,5 @@
 //! The kernel calls that neither rustix nor nix wraps: `mount_setattr`, `statmount`, `listmount`, and the two
-//! btrfs ioctls that clear a snapshot's read-only property.
+//! btrfs ioctls that clear a snapshot's read-only property. And one setting of the C library's allocator.
 //!
 //! This is the one file of the crate with `unsafe` of its own. It never decides anything: it hands memory it owns to
 //! the kernel, checks the length of what comes back, and parses that with ordinary slices.
@@ -175,6 +175,18 @@ pub fn clear_subvolume_read_only(directory: impl AsFd) -> Result<bool> {
     // SAFETY: as above.
     checked(unsafe { libc::ioctl(descriptor, BTRFS_SUBVOLUME_SET_FLAGS as _, &raw const flags) }.into())?;
     Ok(true)
+}
+
+/// Has all threads allocate from at most that many heaps. Glibc otherwise makes up to eight for each processor, and keeps
+/// in each what its busiest moment took. Other C libraries have one anyway.
+pub fn limit_heaps(heaps: u8) {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call takes two numbers. A refusal, which glibc does not give, would leave things as they are.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, heaps.into());
+    }
+    #[cfg(not(target_env = "gnu"))]
+    let _ = heaps;
 }
 
 fn checked(answer: libc::c_long) -> Result<libc::c_long> {
