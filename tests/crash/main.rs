@@ -20,6 +20,8 @@ mod many;
 #[path = "../real_mounts/namespace.rs"]
 #[allow(dead_code)]
 mod namespace;
+#[path = "../support/node.rs"]
+#[allow(dead_code)]
 mod node;
 mod publish;
 mod registers;
@@ -28,6 +30,7 @@ mod start;
 mod steps;
 mod sweep;
 mod sweep_of_steps;
+mod traced;
 mod tracer;
 #[path = "../registration/watcher.rs"]
 #[allow(dead_code)]

@@ -99,7 +99,7 @@ fn sweep_killed(setting: &Setting, place: Place) {
     let (node, traced, whole) = at_rest(place.kill, setting);
     delete_the_volume(&node, &traced);
     traced.kill();
-    let driver = node.start_sweeping("1s");
+    let driver = node.start_with(&[("PER_NODE_SWEEP_EVERY", "1s")]);
     // A volume of that name comes back before the next sweep: it finds all that was written, or nothing.
     match node.publish("gone", "next") {
         Ok(()) => {

@@ -6,6 +6,7 @@
 #[path = "../support/api_routes.rs"]
 mod api_routes;
 #[path = "../support/api_server.rs"]
+#[allow(dead_code)]
 mod api_server;
 #[path = "../support/api_store.rs"]
 mod api_store;

@@ -21,13 +21,18 @@ pub async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Respo
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, REQUEST_BYTES_MAX).await.unwrap_or_default();
     let line = format!("{} {}", parts.method, parts.uri);
-    let fault = {
+    let (fault, late_by) = {
         let mut inner = shared.lock();
+        inner.requests += 1;
         let behaviour = &mut inner.behaviour;
         let at = behaviour.faults.iter().position(|(begin, _)| line.starts_with(begin.as_str()));
         let fault = at.and_then(|at| behaviour.faults.remove(at)).map(|(_, fault)| fault);
-        if behaviour.away { Some(Fault::Break) } else { fault }
+        let fault = if behaviour.away { Some(Fault::Break) } else { fault.or(behaviour.fails.clone()) };
+        (fault, behaviour.late_by)
     };
+    if !late_by.is_zero() {
+        tokio::time::sleep(late_by).await;
+    }
     match fault {
         None => {}
         Some(Fault::Status(code, retry_after)) => return failure(code, "Injected", &json!({}), retry_after),

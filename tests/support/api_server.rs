@@ -1,10 +1,10 @@
 //! A fake API server over plain HTTP on 127.0.0.1: it stores volumes and events, and lists, streams and watches as
 //! kube-apiserver does, as far as the driver can tell.
 //!
-//! It can be told to fail: to be away, to answer with a status, to break or end its watches, to lose its history, to
-//! come back from an older backup. It keeps account of which verbs on which resources were used, so that the deployment's
-//! ClusterRole can be compared with them. Volumes can be made and deleted over HTTP too, so that it can also run on its
-//! own (`fake_api_server.rs`).
+//! It can be told to fail: to be away, to be late, to answer with a status, to break or end its watches, to lose its
+//! history, to come back from an older backup. It keeps account of which verbs on which resources were used, so that the
+//! deployment's ClusterRole can be compared with them, and of how many requests came. Volumes can be made and deleted over
+//! HTTP too, so that it can also run on its own (`fake_api_server.rs`).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -34,6 +34,10 @@ pub enum Fault {
 pub struct Behaviour {
     /// Every call breaks, and so do the watches that stand.
     pub away: bool,
+    /// Every call is answered that late. Watches that stand go on as they are.
+    pub late_by: Duration,
+    /// Every new call fails like that. Watches that stand go on.
+    pub fails: Option<Fault>,
     /// The feature is off: a streamed list is invalid.
     pub refuses_streamed_lists: bool,
     /// What `Authorization` must be, if anything.
@@ -47,8 +51,8 @@ pub struct Behaviour {
 impl Default for Behaviour {
     fn default() -> Self {
         let bookmark_every = Duration::from_secs(60);
-        let (away, refuses_streamed_lists, token, faults) = Default::default();
-        Self { away, refuses_streamed_lists, token, bookmark_every, faults }
+        let (away, late_by, fails, refuses_streamed_lists, token, faults) = Default::default();
+        Self { away, late_by, fails, refuses_streamed_lists, token, bookmark_every, faults }
     }
 }
 
@@ -57,6 +61,7 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) behaviour: Behaviour,
     pub(crate) used: BTreeSet<(String, String)>,
+    pub(crate) requests: u64,
     pub(crate) standing_watches: usize,
 }
 
@@ -162,6 +167,11 @@ impl ApiServer {
     /// Every verb and resource that was asked for, whether it was granted or not.
     pub fn used(&self) -> BTreeSet<(String, String)> {
         self.lock().used.clone()
+    }
+
+    /// How many requests have come, whatever was answered.
+    pub fn requests(&self) -> u64 {
+        self.lock().requests
     }
 
     /// How many watches stand.

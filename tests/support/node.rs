@@ -25,7 +25,6 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
 use crate::api_server::ApiServer;
-use crate::tracer::{Traced, Treatment};
 
 /// How long a test waits for what must happen. Reaching it is a failure, never a measurement.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,10 +55,15 @@ pub struct Node {
     _scratch: tempfile::TempDir,
 }
 
-/// A driver process that nobody traces.
+/// A driver process.
 pub struct Driver(Child);
 
 impl Driver {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// SIGKILL, and waits until it is gone.
     pub fn kill(mut self) {
         self.0.kill().expect("it lives");
@@ -112,8 +116,8 @@ impl Node {
         self.path("store/copies").join(handle)
     }
 
-    /// The driver's command line; sweeps tick this often.
-    fn command(&self, sweep_every: &str) -> Command {
+    /// The driver's command line. Its flags are environment variables.
+    pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_per-node"));
         command
             .arg("serve")
@@ -125,8 +129,7 @@ impl Node {
             .env("PER_NODE_STORE", self.path("store"))
             .env("PER_NODE_REGISTRATION_DIR", self.path("kubelet/plugins_registry"))
             .env("PER_NODE_KUBELET_ENDPOINT", format!("unix://{}", self.path("csi.sock").display()))
-            .env("PER_NODE_HTTP", "127.0.0.1:0")
-            .env("PER_NODE_SWEEP_EVERY", sweep_every);
+            .env("PER_NODE_HTTP", "127.0.0.1:0");
         match self.api {
             Some(_) => command.env("PER_NODE_KUBECONFIG", self.path("kubeconfig")),
             None => command.env("PER_NODE_STANDALONE", "true"),
@@ -136,12 +139,14 @@ impl Node {
 
     /// Starts a driver and waits until it takes calls.
     pub fn start(&self) -> Driver {
-        self.start_sweeping("10m")
+        self.start_with(&[])
     }
 
-    pub fn start_sweeping(&self, every: &str) -> Driver {
+    /// The same, with these flags.
+    pub fn start_with(&self, flags: &[(&str, &str)]) -> Driver {
         let before = self.socket();
-        let mut command = self.command(every);
+        let mut command = self.command();
+        command.envs(flags.iter().copied());
         let log = File::options().create(true).append(true).open(self.path("log")).expect("a log");
         let driver = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let mut driver = Driver(driver.expect("the driver starts"));
@@ -151,16 +156,6 @@ impl Node {
             self.socket() != before && self.client().is_ok()
         });
         driver
-    }
-
-    /// Starts a driver under the tracer. It does not wait for anything.
-    pub fn start_traced(&self, treatment: Treatment) -> Traced {
-        Traced::start(&self.command("10m"), &self.path("traced.log"), treatment)
-    }
-
-    /// Waits until a traced driver serves or is dead.
-    pub fn wait_served(&self, traced: &Traced) {
-        self.eventually("the driver to serve or to die", || traced.is_dead() || self.client().is_ok());
     }
 
     /// What all drivers of this node wrote to standard error.
@@ -186,7 +181,7 @@ impl Node {
         }
     }
 
-    fn client(&self) -> Result<NodeClient<Channel>, tonic::transport::Error> {
+    pub fn client(&self) -> Result<NodeClient<Channel>, tonic::transport::Error> {
         let url = format!("unix://{}", self.path("csi.sock").display());
         let connect = async { Endpoint::from_shared(url).expect("an endpoint").connect().await };
         runtime().block_on(connect).map(NodeClient::new)
