@@ -21,14 +21,12 @@ const DOOMED: &str = "doomed";
 /// One way to be out of order.
 struct Outage {
     behaviour: Behaviour,
-    /// What may be asked in a minute, beside [`REQUESTS_AT_ONCE_MAX`].
+    /// What may be asked in a minute, beside the first tries of everything that is under way.
     requests_a_minute_max: f64,
+    first_requests_max: f64,
     /// Longer than this is taken for a call that waits for the API server.
     hang_limit: Duration,
 }
-
-/// What an outage meets: each series of events is tried, the watch begins anew, a sweep is under way.
-const REQUESTS_AT_ONCE_MAX: f64 = 32.0;
 
 pub fn cases() -> Vec<Case> {
     vec![
@@ -48,18 +46,23 @@ fn late(name: &'static str) {
     let hang_limit = late_by * u32::try_from(lives_min()).expect("a small number");
     // It does answer: the watch, the sweeps and the events go on, each with one request at a time.
     let requests_a_minute_max = 3.0 * 60.0 / late_by.as_secs_f64();
-    outage(name, Outage { behaviour, requests_a_minute_max, hang_limit });
+    outage(name, Outage { behaviour, requests_a_minute_max, first_requests_max: 16.0, hang_limit });
 }
 
 fn away(name: &'static str) {
     let behaviour = Behaviour { away: true, ..Behaviour::default() };
-    outage(name, Outage { behaviour, requests_a_minute_max: 60.0, hang_limit: PATIENCE });
+    // Each series is tried by itself, after pauses that double up to a minute; the watch's do up to half of one.
+    let first_requests_max = 8.0 * REFUSED as f64;
+    outage(name, Outage { behaviour, requests_a_minute_max: 20.0, first_requests_max, hang_limit: PATIENCE });
 }
 
 fn refusing(name: &'static str) {
-    let fails = Some(Fault::Status(429, Some(size(1, 5))));
+    let retry_after_s = size(1, 5);
+    let fails = Some(Fault::Status(429, Some(retry_after_s)));
     let behaviour = Behaviour { fails, ..Behaviour::default() };
-    outage(name, Outage { behaviour, requests_a_minute_max: 60.0, hang_limit: PATIENCE });
+    // One event each time the server allows it, however many wait, and the watch.
+    let requests_a_minute_max = 60.0 / retry_after_s as f64 + 4.0;
+    outage(name, Outage { behaviour, requests_a_minute_max, first_requests_max: 16.0, hang_limit: PATIENCE });
 }
 
 fn outage(name: &'static str, outage: Outage) {
@@ -97,7 +100,7 @@ fn outage(name: &'static str, outage: Outage) {
     if !answers {
         assert_eq!(node.names("copies"), copies, "nothing is removed without the API server's word");
     }
-    let bound = REQUESTS_AT_ONCE_MAX + minutes * outage.requests_a_minute_max;
+    let bound = outage.first_requests_max + minutes * outage.requests_a_minute_max;
     println!("{name}: {requests} requests in {minutes:.2} minutes, {} refusals", refusals * REFUSED);
     assert!(requests as f64 <= bound, "{requests} requests in {minutes:.2} minutes, at most {bound}");
     api.behave(|behaviour| *behaviour = Behaviour::default());
