@@ -56,7 +56,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// A driver on the world's store, as it is after a start.
-fn driver(world: &World) -> Driver {
+pub fn driver(world: &World) -> Driver {
     driver_on(world, Arc::new(SlotRecords::open(&world.store).unwrap()))
 }
 
@@ -80,12 +80,12 @@ fn driver_on(world: &World, records: Arc<dyn Records>) -> Driver {
     driver
 }
 
-fn path_of(world: &World, target: &str) -> String {
+pub fn path_of(world: &World, target: &str) -> String {
     world.target(target).as_path().to_str().unwrap().to_owned()
 }
 
 /// Publishes a copy at the target of the same name.
-fn publish(world: &World, driver: &Driver, handle: &str) {
+pub fn publish(world: &World, driver: &Driver, handle: &str) {
     let access_type = AccessType::Mount { flags: vec![], volume_mount_group: String::new() };
     let request = PublishRequest {
         volume_id: handle.to_owned(),

@@ -11,6 +11,7 @@ mod contract;
 mod detach_cases;
 mod file_system_cases;
 mod filtered_cases;
+mod growth_cases;
 mod health_cases;
 mod hostile;
 mod image;
@@ -76,6 +77,7 @@ fn main() -> std::process::ExitCode {
         look_cases::cases(),
         showing_cases::cases(),
         health_cases::cases(),
+        growth_cases::cases(),
         hostile::cases(),
     ]
     .into_iter()

@@ -29,11 +29,16 @@ pub fn cases() -> Vec<Case> {
     .collect()
 }
 
-fn events_are_used() {
+/// Whether this kernel tells which mounts come and go: from 6.15 on.
+pub fn kernel_tells_mount_events() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap(), numbers.next().unwrap());
-    assert_eq!(World::new(Abilities::found()).mounts.is_watching(), version >= (6, 15), "Linux {release}");
+    (numbers.next().unwrap(), numbers.next().unwrap()) >= (6, 15)
+}
+
+fn events_are_used() {
+    let is_watching = World::new(Abilities::found()).mounts.is_watching();
+    assert_eq!(is_watching, kernel_tells_mount_events());
     assert!(!World::new(Abilities::OLDEST).mounts.is_watching());
 }
 

@@ -1,0 +1,148 @@
+//! How cost grows: the same call beside few and beside many, in turns within one run. Only the ratio of the two is looked at,
+//! against a wide margin; no time is.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use per_node::adapters::linux::mounts::Abilities;
+use per_node::domain::use_cases::driver::Driver;
+use per_node::domain::volume_request::UnpublishRequest;
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, unmount};
+
+use crate::Case;
+use crate::health_cases::{driver, path_of, publish};
+use crate::showing_cases::kernel_tells_mount_events;
+use crate::world::World;
+
+/// How much more a call may cost beside many than beside few. What grows with them costs ten times as much and more.
+const GROWTH_MAX: f64 = 2.0;
+const MOUNTS_FEW: usize = 20;
+const MOUNTS_MANY: usize = 15_000;
+/// Mounts of one tree, which is then bound as often as it takes: one call for all of them.
+const MOUNTS_OF_A_TREE: usize = 1_000;
+const FILES_FEW: usize = 10;
+const FILES_MANY: usize = 5_000;
+/// Turns of each size, and calls in each turn.
+const TURNS: usize = 3;
+const CALLS: usize = 25;
+/// What else runs on the machine may spoil a run; what grows spoils each.
+const TRIES: usize = 4;
+/// Walks of a small copy take less than this by far.
+const COUNTED_LIMIT: Duration = Duration::from_secs(60);
+
+pub fn cases() -> Vec<Case> {
+    // Kernels that do not tell about mounts leave nothing but to read them all.
+    let mounts = Case::new("a_publish_costs_no_more_beside_many_foreign_mounts", || {
+        foreign_mounts(&World::new(Abilities::found()));
+    });
+    let files = Case::new("c46_statistics_that_are_known_cost_no_more_for_many_files", || {
+        files(&World::new(Abilities::found()));
+    });
+    vec![if kernel_tells_mount_events() { mounts } else { mounts.left_out() }, files]
+}
+
+/// What calls took beside few and beside many.
+#[derive(Default)]
+struct Times {
+    few: Vec<Duration>,
+    many: Vec<Duration>,
+}
+
+impl Times {
+    /// The ratio of what the fastest quarter took at most: what else goes on only ever adds.
+    fn growth(&mut self) -> f64 {
+        let quarter = |times: &mut Vec<Duration>| {
+            times.sort_unstable();
+            times[times.len() / 4].as_secs_f64()
+        };
+        quarter(&mut self.many) / quarter(&mut self.few)
+    }
+}
+
+fn assert_no_growth(mut measure: impl FnMut() -> Times) {
+    let mut growth = Vec::new();
+    while growth.len() < TRIES {
+        growth.push(measure().growth());
+        if growth.last().is_some_and(|growth| *growth <= GROWTH_MAX) {
+            return;
+        }
+    }
+    panic!("it costs so many times as much: {growth:?}");
+}
+
+fn foreign_mounts(world: &World) {
+    let driver = driver(world);
+    world.copy("h");
+    assert_no_growth(|| {
+        let mut times = Times::default();
+        for _ in 0..TURNS {
+            for (count, times) in [(MOUNTS_FEW, &mut times.few), (MOUNTS_MANY, &mut times.many)] {
+                let place = world.path("elsewhere");
+                mount_foreign(&place, count);
+                // The first hears of all those mounts.
+                publish_and_unpublish(world, &driver);
+                times.extend((0..CALLS).map(|_| publish_and_unpublish(world, &driver)));
+                unmount(&place, UnmountFlags::DETACH).unwrap();
+            }
+        }
+        times
+    });
+}
+
+/// Mounts that go together, with the one that they lie in.
+fn mount_foreign(place: &Path, count: usize) {
+    mount("foreign", place, "tmpfs", MountFlags::empty(), None).unwrap();
+    let tree = place.join("tree");
+    std::fs::create_dir(&tree).unwrap();
+    for number in 0..count.min(MOUNTS_OF_A_TREE) {
+        let path = tree.join(number.to_string());
+        std::fs::create_dir(&path).unwrap();
+        mount_bind(&path, &path).unwrap();
+    }
+    for number in 1..count.div_ceil(MOUNTS_OF_A_TREE) {
+        let copy = place.join(number.to_string());
+        std::fs::create_dir(&copy).unwrap();
+        mount_bind_recursive(&tree, &copy).unwrap();
+    }
+}
+
+/// What the publish took.
+fn publish_and_unpublish(world: &World, driver: &Driver) -> Duration {
+    let began = Instant::now();
+    publish(world, driver, "h");
+    let took = began.elapsed();
+    let request = UnpublishRequest { volume_id: "h".to_owned(), target_path: path_of(world, "h") };
+    world.wait(driver.unpublish(&request)).expect("unpublished");
+    took
+}
+
+fn files(world: &World) {
+    let driver = driver(world);
+    for (handle, files) in [("few", FILES_FEW), ("many", FILES_MANY)] {
+        world.copy(handle);
+        for number in 0..files {
+            std::fs::write(world.path("store/copies").join(handle).join(number.to_string()), "").unwrap();
+        }
+        publish(world, &driver, handle);
+        let began = Instant::now();
+        while used_inodes(world, &driver, handle) != 1 + files as u64 {
+            assert!(began.elapsed() < COUNTED_LIMIT, "{handle} is never counted");
+        }
+    }
+    assert_no_growth(|| {
+        let mut times = Times::default();
+        for _ in 0..TURNS * CALLS {
+            for (handle, times) in [("few", &mut times.few), ("many", &mut times.many)] {
+                let began = Instant::now();
+                used_inodes(world, &driver, handle);
+                times.push(began.elapsed());
+            }
+        }
+        times
+    });
+}
+
+fn used_inodes(world: &World, driver: &Driver, handle: &str) -> u64 {
+    let statistics = world.wait(driver.statistics(handle, &path_of(world, handle)));
+    statistics.expect("statistics").usage.used_inodes
+}
