@@ -187,6 +187,26 @@ fn c32_the_queue_is_bounded_and_what_overflows_is_counted() {
 }
 
 #[test]
+fn c32_what_leaves_a_full_book_leaves_the_store_before_what_takes_its_place() {
+    let (world, _) = held();
+    let refuse = |number: usize| {
+        let mut request = pod("web-1", "data").request();
+        request.pod.name = Some(format!("web-{number}"));
+        run(world.driver.publish(&request)).unwrap_err();
+    };
+    (0..SERIES_MAX).for_each(refuse);
+    while run(world.driver.step_events()).is_some() {}
+    world.node.gate().take_calls();
+    refuse(SERIES_MAX);
+    run(world.driver.step_events());
+    let calls = world.node.gate().take_calls();
+    let writes = calls.into_iter().filter(|call| matches!(call, NodeCall::PutSeries | NodeCall::DropSeries));
+    // The second write says that it is posted.
+    assert_eq!(writes.collect::<Vec<_>>(), [NodeCall::DropSeries, NodeCall::PutSeries, NodeCall::PutSeries]);
+    assert_eq!(world.records.series().len(), SERIES_MAX);
+}
+
+#[test]
 fn c30_no_publish_waits_for_an_event() {
     let (world, second) = held();
     world.api.event_gate().script(EventCall::Create, Fault::HangBefore);

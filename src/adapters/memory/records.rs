@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use super::kernel_fault::{KernelFault, errno, failure, of_fault, records_error};
 use super::locked;
 use super::node::{Node, NodeCall};
-use crate::domain::event_series::{EventName, Series};
+use crate::domain::event_series::{EventName, SERIES_MAX, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
 use crate::domain::proof::{History, Marker};
@@ -181,6 +181,10 @@ impl Records for MemoryRecords {
 
     async fn put_series(&self, series: &Series) -> Result<(), RecordsError> {
         self.write(NodeCall::PutSeries, |disk| {
+            // Only what was set aside: a full disk gives no more.
+            if !disk.series.contains_key(&series.name) && disk.series.len() >= SERIES_MAX {
+                return Err(errno::ENOSPC);
+            }
             disk.series.insert(series.name.clone(), series.clone());
             Ok(())
         })

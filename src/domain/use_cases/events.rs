@@ -148,8 +148,12 @@ impl Driver {
         for series in unsaved {
             self.put_series(&series).await;
         }
-        let kept = self.ports.records.series();
-        for series in kept {
+        self.drop_forgotten().await;
+    }
+
+    /// Drops from the store what is no longer in the book.
+    async fn drop_forgotten(&self) {
+        for series in self.ports.records.series() {
             let known = self.events.book().has(&series.name);
             if !known {
                 self.drop_series(&series.name).await;
@@ -160,6 +164,11 @@ impl Driver {
     /// A series that cannot be written is still posted, and written later; until then its count would not
     /// outlive a restart.
     async fn put_series(&self, series: &Series) {
+        // The store has room for as many as the book: what had to leave the book for this one leaves the store before it.
+        self.drop_forgotten().await;
+        if !self.events.book().has(&series.name) {
+            return;
+        }
         if let Err(error) = self.ports.records.put_series(series).await {
             tracing::warn!(event = %series.name, %error, "event series not yet kept for a restart");
             self.events.book().keep_unsaved(&series.name);
