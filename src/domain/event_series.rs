@@ -166,7 +166,7 @@ impl SeriesBook {
             entry.unsaved = true;
             return Recorded::Counted;
         }
-        if self.series.len() >= SERIES_MAX && !self.make_room(now) {
+        if self.series.len() >= SERIES_MAX && !self.make_room() {
             return Recorded::Dropped;
         }
         let name = EventName::of(&key, now);
@@ -177,12 +177,12 @@ impl SeriesBook {
     }
 
     /// Drops the series that was posted whole and is oldest. A series that still has to be posted stays.
-    fn make_room(&mut self, now: Wall) -> bool {
+    fn make_room(&mut self) -> bool {
         let oldest = self
             .series
             .values()
             .filter(|entry| entry.series.posted == entry.series.count)
-            .min_by_key(|entry| (now.since(entry.series.last) <= self.window, entry.series.last))
+            .min_by_key(|entry| entry.series.last)
             .map(|entry| entry.series.name.clone());
         oldest.is_some_and(|name| self.series.remove(&name).is_some())
     }

@@ -175,6 +175,31 @@ mod tests {
     }
 
     #[test]
+    fn c18_a_path_may_be_as_long_as_the_kernel_takes_it() {
+        let name = "a".repeat(NAME_LENGTH_MAX);
+        check(&format!("/var/lib/kubelet/{name}"), Ok(&format!("/data/kubelet/{name}")));
+        let longest = format!("/var/lib/kubelet/{}", "a/".repeat(PATH_LENGTH_MAX));
+        let parse = |length: usize| TargetPath::parse(&longest[..length], &kubelet()).map(|_| ());
+        assert_eq!(parse(PATH_LENGTH_MAX), Ok(()));
+        assert_eq!(parse(PATH_LENGTH_MAX + 1), Err(TargetError::TooLong));
+    }
+
+    #[test]
+    fn c17_the_kubelet_directory_itself_gets_its_real_path_and_nothing_more() {
+        let target = TargetPath::parse("/var/lib/kubelet/", &kubelet()).unwrap();
+        assert_eq!(target.as_path().as_os_str(), "/data/kubelet");
+    }
+
+    #[test]
+    fn c15_the_kubelets_own_binds_lie_below_a_pods_subpaths() {
+        let is_bind = |raw: &str| TargetPath::parse(raw, &kubelet()).unwrap().is_subpath_bind(&kubelet());
+        assert!(is_bind("/var/lib/kubelet/pods/u/volume-subpaths/pv/container/0"));
+        for other in ["pods/u/volume-subpaths", "pods/u/volumes/pv/mount", "plugins/u/volume-subpaths/pv/c/0"] {
+            assert!(!is_bind(&format!("/var/lib/kubelet/{other}")), "{other}");
+        }
+    }
+
+    #[test]
     fn c13_the_uid_is_read_from_the_kubelets_shape_alone() {
         let uid = |raw: &str| TargetPath::parse(raw, &kubelet()).unwrap().pod_uid(&kubelet());
         assert_eq!(uid("/var/lib/kubelet/pods/u-1/volumes/kubernetes.io~csi/pv/mount"), PodUid::parse("u-1"));
