@@ -1,7 +1,8 @@
-//! Taking a target's mounts away: what is mounted below first, deepest first, then the stack.
+//! Taking a target's mounts away: the stack from its top, and where something is mounted below, that first, deepest first.
 //!
 //! Never lazily (the holder would go on writing, unseen), never through a symlink, and never without a look
-//! afterwards: the call is done when the target is no mount root any more.
+//! afterwards: the call is done when the target is no mount root any more. What is mounted below is asked for only
+//! when the kernel says that the top is busy: the answer takes as long as the namespace has mounts.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -17,31 +18,44 @@ use super::failure::{Failure, Outcome, Step};
 use super::places;
 use super::store::open_below;
 use super::target::OpenTarget;
-use super::view::{MountEntry, STACK_MOUNTS_MAX, View};
+use super::view::{self, MountEntry, STACK_MOUNTS_MAX, View};
 
 /// Unmounts everything at and below the target.
 pub fn detach(target: &OpenTarget, statmount: bool) -> Outcome<()> {
     for _ in 0..STACK_MOUNTS_MAX {
-        let view = View::quick(statmount)?;
-        let Some(top) = view.glance(target.parent(), target.name())?.filter(|glance| glance.mount_root)
-        else {
+        if !view::is_mount_root(target.parent(), target.name())? {
             return Ok(());
-        };
-        for mount_point in below_deepest_first(&view.below(top.mount_id)?, top.mount_id) {
-            unmount_below(target, &mount_point)?;
         }
-        unmount_top(target)?;
+        match unmount_top(target) {
+            Err(Failure { errno: Errno::BUSY, .. }) => {
+                clear_below(target, statmount)?;
+                unmount_top(target)?;
+            }
+            taken => taken?,
+        }
     }
     Err(Failure { step: "unmount the stack on", errno: Errno::BUSY })
 }
 
 /// Takes the uppermost mount off the target.
-pub fn unmount_top(target: &OpenTarget) -> Outcome<()> {
+fn unmount_top(target: &OpenTarget) -> Outcome<()> {
     match unmount(target.call_path(), UnmountFlags::NOFOLLOW) {
         // EINVAL: it is no mount any more, somebody else was faster; the look that follows decides.
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
         Err(errno) => Err(Failure { step: "umount2", errno }),
     }
+}
+
+/// Unmounts everything below the uppermost mount on the target.
+fn clear_below(target: &OpenTarget, statmount: bool) -> Outcome<()> {
+    let view = View::quick(statmount)?;
+    let Some(top) = view.glance(target.parent(), target.name())?.filter(|glance| glance.mount_root) else {
+        return Ok(());
+    };
+    for mount_point in below_deepest_first(&view.below(top.mount_id)?, top.mount_id) {
+        unmount_below(target, &mount_point)?;
+    }
+    Ok(())
 }
 
 /// Mount points of everything mounted below the mount `top`, children before their parents.

@@ -195,6 +195,11 @@ pub fn path_of(open: BorrowedFd<'_>) -> Outcome<Vec<u8>> {
     Ok(link.step("readlink")?.as_os_str().as_bytes().to_vec())
 }
 
+/// Whether something is mounted at `name` in `directory`. Asks for no list of mounts, whatever the kernel.
+pub fn is_mount_root(directory: BorrowedFd<'_>, name: &CStr) -> Outcome<bool> {
+    Ok(glance(directory, name, StatxFlags::MNT_ID)?.is_some_and(|glance| glance.mount_root))
+}
+
 fn glance(directory: BorrowedFd<'_>, name: &CStr, id: StatxFlags) -> Outcome<Option<Glance>> {
     // DONT_SYNC: the answer of a network or FUSE server is not waited for.
     let flags =

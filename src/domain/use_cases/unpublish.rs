@@ -1,4 +1,4 @@
-//! NodeUnpublishVolume: look, lock what is shown, look again, decide, act (C17).
+//! NodeUnpublishVolume: lock what the request names, look, lock what is shown if that is another, decide, act (C17).
 
 use super::driver::Driver;
 use crate::domain::handle::Handle;
@@ -8,8 +8,8 @@ use crate::domain::target::TargetPath;
 use crate::domain::unpublish::{UnpublishDecision, decide_unpublish};
 use crate::domain::volume_request::UnpublishRequest;
 
-/// How often the target may change what it shows between a look and its lock.
-const LOOKS_MAX: u32 = 4;
+/// How often the target may show another handle than the one whose lock is held.
+const LOOKS_MAX: u32 = 5;
 
 impl Driver {
     /// Undoes what a publish did at the target. What was never published there is fine.
@@ -27,15 +27,18 @@ impl Driver {
                 return Ok(());
             }
         };
+        // Nearly always the request names what is shown, and one look is enough.
+        let mut key = request.volume_id.clone();
         for _ in 0..LOOKS_MAX {
-            let key = self.lock_key(&self.look_at(&target).await?, &request.volume_id);
             let _guard = self.locks.lock(&key).await;
             let view = self.look_at(&target).await?;
-            if self.lock_key(&view, &request.volume_id) == key {
+            let shown = self.lock_key(&view, &request.volume_id);
+            if shown == key {
                 self.unpublish_locked(&target, &view, &key, true).await?;
                 self.want_sweep_of(&key);
                 return Ok(());
             }
+            key = shown;
         }
         Err(UnpublishError::Unsteady)
     }
