@@ -194,7 +194,8 @@ mod tests {
     fn c15_the_kubelets_own_binds_lie_below_a_pods_subpaths() {
         let is_bind = |raw: &str| TargetPath::parse(raw, &kubelet()).unwrap().is_subpath_bind(&kubelet());
         assert!(is_bind("/var/lib/kubelet/pods/u/volume-subpaths/pv/container/0"));
-        for other in ["pods/u/volume-subpaths", "pods/u/volumes/pv/mount", "plugins/u/volume-subpaths/pv/c/0"] {
+        for other in ["pods/u/volume-subpaths", "pods/u/volumes/pv/mount", "plugins/u/volume-subpaths/pv/c/0"]
+        {
             assert!(!is_bind(&format!("/var/lib/kubelet/{other}")), "{other}");
         }
     }
