@@ -21,7 +21,8 @@ impl Directory {
     }
 
     pub fn move_copy_away(&self, handle: &Handle) {
-        let away = self.store.with_file_name(format!("away-{handle}"));
+        // Beside `copies`, for the store may be a file system of its own.
+        let away = self.store.join(format!("away-{handle}"));
         std::fs::rename(self.copy(handle), away).expect("moved");
     }
 

@@ -31,6 +31,11 @@ pub trait Bench {
     /// The process ends, without a word, and another begins on the same node.
     fn restart(&mut self);
 
+    /// Whether the kernel lets nobody here change how access times are kept.
+    fn locks_access_times(&self) -> bool {
+        false
+    }
+
     /// Runs a call of a port to its end.
     fn wait<T>(&self, call: impl Future<Output = T>) -> T;
 
@@ -50,7 +55,7 @@ pub trait Bench {
 
     /// Writes a file into a copy that is there.
     fn write_into_copy(&self, handle: &Handle, name: &str, bytes: &[u8]);
-    /// Moves a copy out of the store, whoever sees it, as an operator may.
+    /// Moves a copy out of `copies/`, whoever sees it, as an operator may.
     fn move_copy_away(&self, handle: &Handle);
     /// The permission bits and the group of a copy's root.
     fn mode_and_group(&self, handle: &Handle) -> (u32, u32);

@@ -21,6 +21,8 @@ use tokio::process::{Child, Command};
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
+use super::file_system::FileSystem;
+
 /// How long a test waits for what must happen. Reaching it is a failure, never a measurement.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -61,6 +63,18 @@ impl Host {
         host
     }
 
+    /// A node whose store lies on a new file system of that kind. Only root may make one.
+    pub async fn start_on(file_system: FileSystem) -> Host {
+        let host = Host::start().await;
+        fs::create_dir(host.path("room")).expect("mkdir");
+        let make = file_system.mount_new(&host.path("room"), &host.path("store"), "400M");
+        let mut inside = host.inside();
+        inside.arg(make.get_program()).args(make.get_args());
+        let output = inside.output().await.expect("nsenter runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        host
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
@@ -74,16 +88,21 @@ impl Host {
         fs::symlink_metadata(self.socket()).ok().map(|found| found.ino())
     }
 
-    /// The command line of a driver without an API server; a test adds to it, and a later flag wins.
-    pub fn serve(&self) -> Command {
+    /// The beginning of a command that runs on the node.
+    fn inside(&self) -> Command {
         let holder = self.holder.id().expect("the holder lives");
         let mut command = Command::new("nsenter");
         if !Uid::effective().is_root() {
             command.args(["--user", "--preserve-credentials"]);
         }
+        command.arg(format!("--target={holder}")).arg("--mount").kill_on_drop(true);
         command
-            .arg(format!("--target={holder}"))
-            .arg("--mount")
+    }
+
+    /// The command line of a driver without an API server; a test adds to it, and a later flag wins.
+    pub fn serve(&self) -> Command {
+        let mut command = self.inside();
+        command
             .args([env!("CARGO_BIN_EXE_per-node"), "serve"])
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -95,8 +114,7 @@ impl Host {
             .env("PER_NODE_HTTP", "127.0.0.1:0")
             .env("PER_NODE_STANDALONE", "true")
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .kill_on_drop(true);
+            .stdout(Stdio::null());
         command
     }
 
@@ -168,6 +186,12 @@ impl Host {
         let target_path = self.target(pod).display().to_string();
         let request = NodeUnpublishVolumeRequest { volume_id: handle.to_owned(), target_path };
         self.node().await.node_unpublish_volume(request).await.map(|_| ())
+    }
+
+    /// A path as processes of the node see it.
+    pub fn seen(&self, path: &Path) -> PathBuf {
+        let holder = self.holder.id().expect("the holder lives");
+        format!("/proc/{holder}/root{}", path.display()).into()
     }
 
     /// How many mounts of the namespace are at the pod's target.

@@ -13,6 +13,10 @@ mod api_store;
 #[path = "../support/api_watch.rs"]
 mod api_watch;
 mod confined;
+#[allow(dead_code)]
+#[path = "../support/file_system.rs"]
+mod file_system;
+mod file_systems;
 mod host;
 mod lifetime;
 mod pages;

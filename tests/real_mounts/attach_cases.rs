@@ -7,19 +7,20 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_
 
 use crate::Case;
 use crate::namespace::Peer;
-use crate::world::{World, identity, lines_at, on_both, own_lines_at};
+use crate::setting::{Setting, in_each};
+use crate::world::{World, identity, lines_at, own_lines_at};
 
 pub fn cases() -> Vec<Case> {
     [
-        on_both("c05_flags_are_in_force_in_a_peer_namespace_too", flags_in_a_peer),
-        on_both("c05_a_read_only_publish_refuses_writes_of_a_peer", a_peer_cannot_write),
-        on_both("c05_opposites_undo_what_the_stores_mount_has", opposites),
-        on_both("c05_flags_of_the_stores_mount_stay_unless_undone", inherited_flags_stay),
-        on_both("c10_the_target_shows_the_copys_inode", shows_the_inode),
-        on_both("c15_what_is_mounted_inside_a_target_does_not_appear_in_the_store", nothing_flows_back),
-        on_both("c16_a_copy_that_was_replaced_is_not_attached", another_identity),
-        on_both("c16_an_attach_that_fails_leaves_nothing", failed_attach),
-        on_both("c10_an_attach_survives_a_name_with_any_byte", odd_names),
+        in_each("c05_flags_are_in_force_in_a_peer_namespace_too", flags_in_a_peer),
+        in_each("c05_a_read_only_publish_refuses_writes_of_a_peer", a_peer_cannot_write),
+        in_each("c05_opposites_undo_what_the_stores_mount_has", opposites),
+        in_each("c05_flags_of_the_stores_mount_stay_unless_undone", inherited_flags_stay),
+        in_each("c10_the_target_shows_the_copys_inode", shows_the_inode),
+        in_each("c15_what_is_mounted_inside_a_target_does_not_appear_in_the_store", nothing_flows_back),
+        in_each("c16_a_copy_that_was_replaced_is_not_attached", another_identity),
+        in_each("c16_an_attach_that_fails_leaves_nothing", failed_attach),
+        in_each("c10_an_attach_survives_a_name_with_any_byte", odd_names),
     ]
     .into_iter()
     .flatten()
@@ -54,6 +55,11 @@ fn flags_in_a_peer(world: World) {
         ("all", all, "ro,nosuid,nodev,noexec,noatime,nodiratime"),
     ];
     for (name, options, expect) in asked {
+        let changes_times = options.access_time.is_some() || options.no_dir_access_time.is_some();
+        if changes_times && world.setting.has_locked_times() {
+            is_denied(&world, name, &options);
+            continue;
+        }
         let target = world.publish("h", name, &options);
         for table in [std::fs::read("/proc/self/mountinfo").unwrap(), peer.mountinfo()] {
             let lines = lines_at(&table, target.as_path());
@@ -63,6 +69,15 @@ fn flags_in_a_peer(world: World) {
         let stack = world.look(&target);
         assert!(stack.visible().unwrap().at_root, "{name}: {stack:?}");
     }
+}
+
+/// EPERM, as for every change of a flag that the kernel has locked, and nothing is mounted.
+pub fn is_denied(world: &World, target: &str, options: &MountOptions) {
+    let target = world.target(target);
+    world.make(&target).unwrap();
+    let error = world.attach("h", world.copy("h"), &target, options).unwrap_err();
+    assert!(matches!(&error, MountsError::Denied(failure) if failure.errno == 1), "{error:?}");
+    assert_eq!(own_lines_at(target.as_path()), []);
 }
 
 fn a_peer_cannot_write(world: World) {
@@ -75,21 +90,18 @@ fn a_peer_cannot_write(world: World) {
     assert_eq!(std::fs::read(world.path("store/copies/h/file")).unwrap(), b"x");
 }
 
-/// Puts the store on a mount with every flag, opened anew.
-fn with_a_flagged_store(abilities: per_node::adapters::linux::mounts::Abilities) -> World {
-    World::with(abilities, |root| {
+/// Puts the store on a mount with every flag that can be set, opened anew.
+fn with_a_flagged_store(setting: Setting) -> World {
+    World::with(setting, |root| {
         mount_bind(root.join("store"), root.join("store")).unwrap();
-        let flags = MountFlags::BIND
-            | MountFlags::NOEXEC
-            | MountFlags::NOSUID
-            | MountFlags::NODEV
-            | MountFlags::NOATIME;
-        mount_remount(root.join("store"), flags, c"").unwrap();
+        let times = if setting.has_locked_times() { MountFlags::empty() } else { MountFlags::NOATIME };
+        let flags = MountFlags::BIND | MountFlags::NOEXEC | MountFlags::NOSUID | MountFlags::NODEV;
+        mount_remount(root.join("store"), flags | times, c"").unwrap();
     })
 }
 
 fn opposites(world: World) {
-    let world = with_a_flagged_store(world.abilities);
+    let world = with_a_flagged_store(world.setting);
     let options = MountOptions {
         read_only: Some(false),
         no_exec: Some(false),
@@ -103,10 +115,11 @@ fn opposites(world: World) {
 }
 
 fn inherited_flags_stay(world: World) {
-    let world = with_a_flagged_store(world.abilities);
+    let world = with_a_flagged_store(world.setting);
     let target = world.publish("h", "t", &only(|options| options.read_only = Some(true)));
     let options = own_lines_at(target.as_path())[0].options.clone();
-    assert_eq!(String::from_utf8_lossy(&options), "ro,nosuid,nodev,noexec,noatime");
+    let times = if world.setting.has_locked_times() { "relatime" } else { "noatime" };
+    assert_eq!(String::from_utf8_lossy(&options), format!("ro,nosuid,nodev,noexec,{times}"));
 }
 
 fn shows_the_inode(world: World) {
@@ -115,7 +128,7 @@ fn shows_the_inode(world: World) {
 }
 
 fn nothing_flows_back(world: World) {
-    let world = World::with(world.abilities, |root| {
+    let world = World::with(world.setting, |root| {
         mount_bind(root.join("store"), root.join("store")).unwrap();
         mount_change(root.join("store"), MountPropagationFlags::SHARED).unwrap();
     });

@@ -1,4 +1,4 @@
-//! The contract suites on real mounts, with all that this kernel has and with what the oldest has.
+//! The contract suites on real mounts, in each setting.
 
 use std::future::Future;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use per_node::adapters::linux::copies::LinuxCopies;
 use per_node::adapters::linux::leftovers;
-use per_node::adapters::linux::mounts::{Abilities, LinuxMounts};
+use per_node::adapters::linux::mounts::LinuxMounts;
 use per_node::adapters::linux::records::SlotRecords;
 use per_node::adapters::linux::store::StoreDirs;
 use per_node::domain::handle::Handle;
@@ -18,16 +18,15 @@ use per_node::ports::records::Records;
 use crate::Case;
 use crate::contract::directory::{self, Directory};
 use crate::contract::{self, Bench, COPY_MODE, ContractCase};
+use crate::setting::{self, in_one};
 use crate::world::World;
 
 pub fn cases() -> Vec<Case> {
-    let on = |kernel: &str, abilities: Abilities| -> Vec<Case> {
-        let case = |(name, case): ContractCase<RealBench>| {
-            Case::new(format!("{name}::{kernel}"), move || case(&mut RealBench::new(abilities)))
-        };
-        contract::cases().into_iter().map(case).collect()
+    let in_each = |(name, case): ContractCase<RealBench>| {
+        setting::each()
+            .map(move |setting| in_one(setting, name, move |world| case(&mut RealBench::on(world))))
     };
-    [on("newest", Abilities::found()), on("oldest", Abilities::OLDEST)].into_iter().flatten().collect()
+    contract::cases().into_iter().flat_map(in_each).collect()
 }
 
 /// Adapters of one process; the world outlives them.
@@ -40,10 +39,9 @@ struct RealBench {
 }
 
 impl RealBench {
-    fn new(abilities: Abilities) -> RealBench {
+    fn on(world: World) -> RealBench {
         // What mkdir would make under this umask is far from what is wanted.
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-        let world = World::new(abilities);
         let (mounts, copies, records) = begin(&world);
         RealBench { directory: Directory { store: world.path("store") }, mounts, copies, records, world }
     }
@@ -75,6 +73,10 @@ impl Bench for RealBench {
 
     fn restart(&mut self) {
         (self.mounts, self.copies, self.records) = begin(&self.world);
+    }
+
+    fn locks_access_times(&self) -> bool {
+        self.world.setting.has_locked_times()
     }
 
     fn wait<T>(&self, call: impl Future<Output = T>) -> T {

@@ -10,21 +10,22 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_
 
 use crate::Case;
 use crate::namespace::Peer;
-use crate::world::{World, lines_at, on_both, own_lines_at};
+use crate::setting::in_each;
+use crate::world::{World, lines_at, own_lines_at};
 
 pub fn cases() -> Vec<Case> {
     [
-        on_both("c17_the_whole_stack_goes", whole_stack),
-        on_both("c17_what_is_mounted_below_goes_first", mounts_below),
-        on_both("c17_a_mount_hidden_below_another_layer_goes_too", hidden_mount),
-        on_both("c17_a_mount_below_is_found_where_the_pod_moved_it", moved_by_the_pod),
-        on_both("c17_a_symlink_at_the_target_is_never_followed", symlink_at_the_target),
-        on_both("c17_a_target_without_a_mount_is_left_as_it_is", bare_targets),
-        on_both("c17_a_busy_target_stays_and_says_so", busy),
-        on_both("c17_a_peer_sees_the_mount_go", peer_sees_it_go),
-        on_both("c17_a_target_that_is_busy_in_a_peer_stays_and_says_so", busy_in_a_peer),
-        on_both("c11_one_bind_shown_twice_is_one_mount_and_goes_whole", two_lines),
-        on_both("c17_a_target_directory_is_removed_with_one_rmdir", removing_targets),
+        in_each("c17_the_whole_stack_goes", whole_stack),
+        in_each("c17_what_is_mounted_below_goes_first", mounts_below),
+        in_each("c17_a_mount_hidden_below_another_layer_goes_too", hidden_mount),
+        in_each("c17_a_mount_below_is_found_where_the_pod_moved_it", moved_by_the_pod),
+        in_each("c17_a_symlink_at_the_target_is_never_followed", symlink_at_the_target),
+        in_each("c17_a_target_without_a_mount_is_left_as_it_is", bare_targets),
+        in_each("c17_a_busy_target_stays_and_says_so", busy),
+        in_each("c17_a_peer_sees_the_mount_go", peer_sees_it_go),
+        in_each("c17_a_target_that_is_busy_in_a_peer_stays_and_says_so", busy_in_a_peer),
+        in_each("c11_one_bind_shown_twice_is_one_mount_and_goes_whole", two_lines),
+        in_each("c17_a_target_directory_is_removed_with_one_rmdir", removing_targets),
     ]
     .into_iter()
     .flatten()
@@ -139,7 +140,7 @@ fn busy_in_a_peer(world: World) {
 
 fn two_lines(world: World) {
     // The kubelet's directory is bound on itself below a shared mount: one bind shows as two lines.
-    let world = World::with(world.abilities, |root| {
+    let world = World::with(world.setting, |root| {
         mount_change(root, MountPropagationFlags::SHARED).unwrap();
         std::fs::create_dir(root.join("kubelet/k")).unwrap();
         let bound = root.join("kubelet/k");

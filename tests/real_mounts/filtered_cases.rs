@@ -2,10 +2,8 @@
 //! it does must be on the list. What the filter forbids is in the tests beside it.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 use std::process::Command;
 
-use per_node::adapters::linux::mounts::Abilities;
 use per_node::adapters::linux::records::SlotRecords;
 use per_node::adapters::linux::store::StoreDirs;
 use per_node::adapters::linux::{leftovers, lock::StoreLock, self_check, syscall_filter};
@@ -17,36 +15,26 @@ use per_node::ports::records::Records;
 use rustix::fs::{CWD, Mode};
 
 use crate::Case;
-use crate::file_system_cases::{few_inodes, followed, full, newest, on_image, small_tmpfs, tree_goes};
-use crate::image::{self, Kind};
+use crate::file_system::FileSystem;
+use crate::file_system_cases::{few_inodes, followed, full, on_small, on_small_ones, tree_goes};
+use crate::image;
+use crate::setting::{PLAIN, in_each, on_each_file_system};
 use crate::world::{World, handle};
 
-/// What is shown on each file system: its name, how a tmpfs is made for it, and how it is shown.
-type OnEach = (&'static str, fn(&Path), fn(&World));
-
 pub fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (kernel, abilities) in [("newest", Abilities::found()), ("oldest", Abilities::OLDEST)] {
-        let run = move || filtered(World::with(abilities, |_| {}), whole_life);
-        cases.push(Case::new(format!("filtered_a_whole_life::{kernel}"), run));
-    }
-    let each: [OnEach; 3] = [
-        ("is_followed", small_tmpfs, followed),
-        ("is_full", few_inodes, full),
-        ("tree_goes", small_tmpfs, tree_goes),
-    ];
-    for (name, on_tmpfs, case) in each {
-        let run = move || filtered(World::with(newest(), on_tmpfs), case);
-        cases.push(Case::new(format!("filtered_{name}::tmpfs"), run));
-        for kind in Kind::ALL {
-            let run = move || filtered(World::with(newest(), move |root| on_image(kind, root)), case);
-            let case = Case::new(format!("filtered_{name}::{}", kind.name()), run).needs_root();
-            cases.push(if kind.can_be_made() { case } else { case.left_out() });
-        }
-    }
-    let btrfs = Case::new("filtered_read_only_snapshots_go", read_only_snapshot).needs_root();
-    cases.push(if Kind::Btrfs.can_be_made() { btrfs } else { btrfs.left_out() });
-    cases
+    [
+        in_each("filtered_a_whole_life", |world| filtered(world, whole_life)),
+        on_each_file_system("filtered_is_followed", |world| filtered(world, followed)),
+        on_small_ones("filtered_is_full", |world| filtered(world, full)),
+        on_each_file_system("filtered_tree_goes", |world| filtered(world, tree_goes)),
+        vec![
+            Case::new("filtered_is_full::tmpfs", || filtered(World::with(PLAIN, few_inodes), full)),
+            Case::new("filtered_read_only_snapshots_go", read_only_snapshot).on(FileSystem::Btrfs),
+        ],
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Runs the case on a thread of its own, with the filter in force there. The world ends outside: its own unmount is
@@ -77,8 +65,8 @@ fn whole_life(world: &World) {
         no_exec: Some(true),
         no_suid: Some(true),
         no_dev: Some(true),
-        no_dir_access_time: Some(true),
-        access_time: Some(AccessTime::Never),
+        no_dir_access_time: (!world.setting.has_locked_times()).then_some(true),
+        access_time: (!world.setting.has_locked_times()).then_some(AccessTime::Never),
     };
     let target = world.publish("h", "t", &options);
     assert_eq!(world.showing("h").len(), 1);
@@ -99,7 +87,7 @@ fn whole_life(world: &World) {
 }
 
 fn read_only_snapshot() {
-    let world = World::with(newest(), |root| on_image(Kind::Btrfs, root));
+    let world = on_small(FileSystem::Btrfs);
     let copy = world.path("store/copies/h");
     world.copy("h");
     let btrfs = |arguments: &[&str]| {

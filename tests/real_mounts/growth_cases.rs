@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use per_node::adapters::linux::mounts::Abilities;
 use per_node::domain::use_cases::driver::Driver;
 use per_node::domain::volume_request::UnpublishRequest;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, unmount};
 
 use crate::Case;
 use crate::health_cases::{driver, path_of, publish};
+use crate::setting::{PLAIN, in_one};
 use crate::showing_cases::kernel_tells_mount_events;
 use crate::world::World;
 
@@ -32,13 +32,12 @@ const COUNTED_LIMIT: Duration = Duration::from_secs(60);
 
 pub fn cases() -> Vec<Case> {
     // Kernels that do not tell about mounts leave nothing but to read them all.
-    let mounts = Case::new("publishes_and_unpublishes_cost_no_more_beside_many_foreign_mounts", || {
-        foreign_mounts(&World::new(Abilities::found()));
+    let mounts = kernel_tells_mount_events().then(|| {
+        let name = "publishes_and_unpublishes_cost_no_more_beside_many_foreign_mounts";
+        in_one(PLAIN, name, |world| foreign_mounts(&world))
     });
-    let files = Case::new("c46_statistics_that_are_known_cost_no_more_for_many_files", || {
-        files(&World::new(Abilities::found()));
-    });
-    vec![if kernel_tells_mount_events() { mounts } else { mounts.left_out() }, files]
+    let files = in_one(PLAIN, "c46_statistics_that_are_known_cost_no_more_for_many_files", |world| files(&world));
+    mounts.into_iter().chain([files]).collect()
 }
 
 /// What calls took beside few and beside many.

@@ -21,37 +21,35 @@ use per_node::ports::records::Records;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 
 use crate::Case;
-use crate::file_system_cases::{few_inodes, newest, on_image, small_tmpfs};
-use crate::image::{self, Kind};
+use crate::file_system::FileSystem;
+use crate::file_system_cases::{few_inodes, on_small, on_small_ones, small_tmpfs};
+use crate::image;
 use crate::look_cases::restarted;
-use crate::world::{World, on_both};
+use crate::setting::{PLAIN, in_each, on_both_kernels};
+use crate::world::World;
 
 pub fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = [
-        on_both("c49_a_copy_that_lost_its_name_under_a_mount_is_a_loss", lost_names),
-        on_both("c49_a_question_leaves_no_trace", no_trace),
-        on_both("c49_a_copy_on_a_disk_of_its_own_is_judged_by_that_disk", disk_of_its_own),
+        in_each("c49_a_copy_that_lost_its_name_under_a_mount_is_a_loss", lost_names),
+        in_each("c49_a_question_leaves_no_trace", no_trace),
+        in_each("c49_a_copy_on_a_disk_of_its_own_is_judged_by_that_disk", disk_of_its_own),
         // Only root may open /dev/fuse everywhere.
-        on_both("c49_a_copy_that_does_not_answer_is_told_and_holds_up_no_other", silent)
-            .map(Case::needs_root),
+        on_both_kernels("c49_a_copy_that_does_not_answer_is_told_and_holds_up_no_other", silent)
+            .into_iter()
+            .map(Case::needs_root)
+            .collect(),
+        on_small_ones("c49_a_nearly_full_store_is_degraded", nearly_full),
     ]
     .into_iter()
     .flatten()
     .collect();
     cases.push(Case::new("c49_a_store_remounted_read_only_is_inaccessible", read_only));
     cases.push(Case::new("c49_a_nearly_full_tmpfs_is_degraded", || {
-        nearly_full(World::with(newest(), small_tmpfs))
+        nearly_full(World::with(PLAIN, small_tmpfs))
     }));
     cases.push(Case::new("c49_a_tmpfs_nearly_without_inodes_is_degraded", out_of_inodes));
-    cases.push(Case::new("c49_an_aborted_ext4_is_inaccessible", aborted).needs_root());
-    for kind in Kind::ALL {
-        let full = move || nearly_full(World::with(newest(), move |root| on_image(kind, root)));
-        let case =
-            Case::new(format!("c49_a_nearly_full_store_is_degraded::{}", kind.name()), full).needs_root();
-        cases.push(if kind.can_be_made() { case } else { case.left_out() });
-    }
-    let shut = Case::new("c49_a_shut_down_xfs_is_inaccessible", shut_down).needs_root();
-    cases.push(if Kind::Xfs.can_be_made() { shut } else { shut.left_out() });
+    cases.push(Case::new("c49_an_aborted_ext4_is_inaccessible", aborted).on(FileSystem::Ext4));
+    cases.push(Case::new("c49_a_shut_down_xfs_is_inaccessible", shut_down).on(FileSystem::Xfs));
     cases
 }
 
@@ -62,7 +60,7 @@ pub fn driver(world: &World) -> Driver {
 
 fn driver_on(world: &World, records: Arc<dyn Records>) -> Driver {
     let ports = Ports {
-        mounts: Arc::new(restarted(world, world.abilities)),
+        mounts: Arc::new(restarted(world)),
         copies: Arc::new(world.copies.clone()),
         records,
         clock: Arc::new(SystemClock::default()),
@@ -109,7 +107,7 @@ fn lost_names(world: World) {
         assert_eq!(told(&world, &first, handle), [], "{handle}");
     }
     let copy = |name: &str| world.path("store/copies").join(name);
-    std::fs::rename(copy("moved"), world.path("elsewhere/moved")).unwrap();
+    std::fs::rename(copy("moved"), world.path("store/moved")).unwrap();
     std::fs::remove_dir(copy("removed")).unwrap();
     std::fs::rename(copy("renamed"), copy("other")).unwrap();
     drop(first);
@@ -122,7 +120,7 @@ fn lost_names(world: World) {
         std::fs::remove_dir(copy(handle)).unwrap();
     }
     // Back in its place it is what the pod sees: nothing is lost.
-    std::fs::rename(world.path("elsewhere/moved"), copy("moved")).unwrap();
+    std::fs::rename(world.path("store/moved"), copy("moved")).unwrap();
     std::fs::rename(copy("other"), copy("renamed")).unwrap();
     for handle in ["moved", "renamed"] {
         assert_eq!(told(&world, &driver, handle), [], "{handle}");
@@ -186,7 +184,7 @@ fn silent(world: World) {
 }
 
 fn read_only() {
-    let world = World::with(newest(), small_tmpfs);
+    let world = World::with(PLAIN, small_tmpfs);
     // The kernel makes nothing read-only in which files are open for writing, as the driver's own records are.
     let driver = driver_on(&world, Arc::new(MemoryRecords::open(&Node::default())));
     publish(&world, &driver, "h");
@@ -211,7 +209,7 @@ fn nearly_full(world: World) {
 }
 
 fn out_of_inodes() {
-    let world = World::with(newest(), few_inodes);
+    let world = World::with(PLAIN, few_inodes);
     let driver = driver(&world);
     publish(&world, &driver, "h");
     assert_eq!(told(&world, &driver, "h"), []);
@@ -225,7 +223,7 @@ fn out_of_inodes() {
 }
 
 fn aborted() {
-    let world = World::with(newest(), |root| on_image(Kind::Ext4, root));
+    let world = on_small(FileSystem::Ext4);
     let driver = driver(&world);
     publish(&world, &driver, "h");
     assert_eq!(told(&world, &driver, "h"), []);
@@ -235,7 +233,7 @@ fn aborted() {
 }
 
 fn shut_down() {
-    let world = World::with(newest(), |root| on_image(Kind::Xfs, root));
+    let world = on_small(FileSystem::Xfs);
     let driver = driver(&world);
     publish(&world, &driver, "h");
     assert_eq!(told(&world, &driver, "h"), []);

@@ -1,50 +1,38 @@
-//! File systems in files, for what a tmpfs cannot show. Only root may mount them.
+//! File systems of a case's own, as small as their tools make them, for what only a full or a broken one can show.
 
 use std::path::Path;
 use std::process::Command;
 
-/// A kind of file system that a store may lie on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Ext4,
-    Xfs,
-    Btrfs,
-}
+use crate::file_system::FileSystem;
+use crate::ground;
 
-impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Ext4 => "ext4",
-            Kind::Xfs => "xfs",
-            Kind::Btrfs => "btrfs",
-        }
-    }
-
-    /// The smallest that its tools make.
-    fn megabytes(self) -> u64 {
-        match self {
-            Kind::Ext4 => 16,
-            Kind::Xfs => 320,
-            Kind::Btrfs => 120,
-        }
-    }
-
-    /// Whether this machine can make one; ext4's tools are on every machine.
-    pub fn can_be_made(self) -> bool {
-        let tool = format!("mkfs.{}", self.name());
-        ["/sbin", "/usr/sbin", "/usr/bin"].iter().any(|directory| Path::new(directory).join(&tool).exists())
+/// The smallest that its tools make.
+fn size(file_system: FileSystem) -> &'static str {
+    match file_system {
+        FileSystem::Tmpfs => "12M",
+        FileSystem::Ext4 | FileSystem::Overlay => "16M",
+        FileSystem::Xfs => "320M",
+        FileSystem::Btrfs => "120M",
     }
 }
 
-/// Makes a file system in the file `image` and mounts it at `at`. The loop device goes with the mount.
-pub fn mount_new(kind: Kind, image: &Path, at: &Path) {
-    std::fs::File::create(image).unwrap().set_len(kind.megabytes() << 20).unwrap();
-    run(Command::new(format!("mkfs.{}", kind.name())).arg(image));
-    run(Command::new("mount").args(["-o", "loop"]).arg(image).arg(at));
+/// Makes a new one and mounts it at `at`.
+pub fn mount_new(file_system: FileSystem, at: &Path) {
+    run(&mut file_system.mount_new(&ground::new_root(), at, size(file_system)));
 }
 
+/// Whether this machine can make one.
+pub fn can_be_made(file_system: FileSystem) -> bool {
+    let tool = match file_system {
+        FileSystem::Tmpfs => return true,
+        FileSystem::Ext4 | FileSystem::Overlay => "mkfs.ext4",
+        FileSystem::Xfs => "mkfs.xfs",
+        FileSystem::Btrfs => "mkfs.btrfs",
+    };
+    ["/sbin", "/usr/sbin", "/usr/bin"].iter().any(|directory| Path::new(directory).join(tool).exists())
+}
+
+#[track_caller]
 pub fn run(command: &mut Command) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let told = String::from_utf8_lossy(&output.stderr);

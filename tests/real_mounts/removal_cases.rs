@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use per_node::adapters::linux::mounts::Abilities;
 use per_node::domain::mount_options::MountOptions;
 use per_node::domain::trash::TrashId;
 use per_node::ports::copies::{Copies, CopiesError, Deletion};
@@ -11,19 +10,22 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
 use crate::Case;
+use crate::setting::{PLAIN, in_each, in_one, on_each_file_system};
 use crate::world::{World, handle};
 
 pub fn cases() -> Vec<Case> {
-    let here = |name: &str, case: fn(World)| Case::new(name, move || case(World::new(Abilities::found())));
-    vec![
-        here("c24_no_mount_is_crossed_and_the_rest_goes", no_mount_is_crossed),
-        here("c24_fifty_thousand_levels_go", very_deep),
-        here("c24_what_cannot_be_deleted_is_reported_and_tried_again", undeletable).needs_root(),
-        here("c24_other_copies_go_on", others_go_on).needs_root(),
-        here("c23_a_copy_that_is_shown_elsewhere_goes_from_the_store_alone", shown_elsewhere),
-        here("c46_each_inode_counts_once_and_no_mount_counts", usage),
-        here("c46_a_copy_that_is_gone_is_missing_at_the_next_walk", usage_of_a_gone_copy),
+    [
+        in_each("c24_no_mount_is_crossed_and_the_rest_goes", no_mount_is_crossed),
+        vec![in_one(PLAIN, "c24_fifty_thousand_levels_go", very_deep)],
+        on_each_file_system("c24_what_cannot_be_deleted_is_reported_and_tried_again", undeletable),
+        on_each_file_system("c24_other_copies_go_on", others_go_on),
+        in_each("c23_a_copy_that_is_shown_elsewhere_goes_from_the_store_alone", shown_elsewhere),
+        in_each("c46_each_inode_counts_once_and_no_mount_counts", usage),
+        in_each("c46_a_copy_that_is_gone_is_missing_at_the_next_walk", usage_of_a_gone_copy),
     ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn discarded(world: &World, name: &str, id: u64) -> TrashId {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use per_node::adapters::linux::mounts::Abilities;
 use per_node::domain::mount_options::MountOptions;
 use per_node::domain::mount_table::Place;
 use per_node::domain::trash::TrashId;
@@ -10,22 +9,24 @@ use per_node::ports::mounts::Mounts;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_move, unmount};
 
 use crate::Case;
+use crate::kernel::Newer;
 use crate::look_cases::restarted;
-use crate::world::{World, handle, on_both};
+use crate::setting::{in_each, on_both_kernels};
+use crate::world::{World, handle};
 
 pub fn cases() -> Vec<Case> {
     [
-        on_both("c15_a_bind_of_something_below_a_copy_counts", below_a_copy),
-        on_both("c15_binds_at_any_path_count_and_foreign_ones_do_not", any_path),
-        on_both("c15_a_renamed_copy_is_followed_into_the_trash", renamed),
-        on_both("c15_moved_and_recursive_binds_are_followed", moved),
-        on_both("c40_a_restart_finds_the_mounts_that_are_there", after_a_restart),
-        on_both("c15_nothing_is_lost_when_the_kernel_drops_events", dropped_events),
-        on_both("c15_ten_thousand_foreign_mounts_change_no_answer", ten_thousand),
+        in_each("c15_a_bind_of_something_below_a_copy_counts", below_a_copy),
+        in_each("c15_binds_at_any_path_count_and_foreign_ones_do_not", any_path),
+        in_each("c15_a_renamed_copy_is_followed_into_the_trash", renamed),
+        in_each("c15_moved_and_recursive_binds_are_followed", moved),
+        in_each("c40_a_restart_finds_the_mounts_that_are_there", after_a_restart),
+        in_each("c15_mount_events_are_used_where_the_kernel_has_them", events_are_used),
+        on_both_kernels("c15_nothing_is_lost_when_the_kernel_drops_events", dropped_events),
+        on_both_kernels("c15_ten_thousand_foreign_mounts_change_no_answer", ten_thousand),
     ]
     .into_iter()
     .flatten()
-    .chain([Case::new("c15_mount_events_are_used_where_the_kernel_has_them", events_are_used)])
     .collect()
 }
 
@@ -36,10 +37,10 @@ pub fn kernel_tells_mount_events() -> bool {
     (numbers.next().unwrap(), numbers.next().unwrap()) >= (6, 15)
 }
 
-fn events_are_used() {
-    let is_watching = World::new(Abilities::found()).mounts.is_watching();
-    assert_eq!(is_watching, kernel_tells_mount_events());
-    assert!(!World::new(Abilities::OLDEST).mounts.is_watching());
+fn events_are_used(world: World) {
+    let needed = [Newer::MountEvents, Newer::ListMount, Newer::StatMount];
+    let has_them = !needed.iter().any(|call| world.setting.lacks.contains(call));
+    assert_eq!(world.mounts.is_watching(), has_them && kernel_tells_mount_events());
 }
 
 fn points(world: &World, name: &str) -> Vec<String> {
@@ -117,7 +118,7 @@ fn after_a_restart(world: World) {
     world.publish("h", "t", &MountOptions::default());
     std::fs::create_dir(world.path("elsewhere/leftover")).unwrap();
     mount_bind(world.path("store/copies/h"), world.path("elsewhere/leftover")).unwrap();
-    let again = restarted(&world, world.abilities);
+    let again = restarted(&world);
     let shown = world.wait(again.showing(&handle("h"), &BTreeSet::new())).unwrap();
     assert_eq!(shown, world.showing("h"));
     assert_eq!(shown.len(), 2);
@@ -153,7 +154,7 @@ fn ten_thousand(world: World) {
     assert_eq!(points(&world, "h"), ["kubelet/t"]);
     let target = world.publish("i", "u", &MountOptions::default());
     assert_eq!(points(&world, "i"), ["kubelet/u"]);
-    let again = restarted(&world, world.abilities);
+    let again = restarted(&world);
     assert_eq!(world.wait(again.showing(&handle("i"), &BTreeSet::new())).unwrap().len(), 1);
     world.detach(&target).unwrap();
     assert_eq!((points(&world, "h"), points(&world, "i")), (vec!["kubelet/t".to_owned()], vec![]));

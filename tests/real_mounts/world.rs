@@ -1,9 +1,9 @@
-//! What a case runs in: a scratch file system of its own with a kubelet's directory, shared as on a node, and a store.
+//! What a case runs in: a scratch of its own on the file system of its setting, with a kubelet's directory, shared as on a
+//! node, and a store.
 
-use crate::Case;
-use crate::contract::COPY_MODE;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,22 +17,22 @@ use per_node::domain::mount_options::MountOptions;
 use per_node::domain::mount_table::{FileIdentity, StoreMount, TargetView};
 use per_node::domain::target::{KubeletDir, TargetPath};
 use per_node::ports::mounts::{Mounts, MountsError};
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
-};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
 
-/// Makes two cases of one: with all that this kernel has, and with what the oldest has (C44).
-pub fn on_both(name: &str, case: fn(World)) -> [Case; 2] {
-    [("newest", Abilities::found()), ("oldest", Abilities::OLDEST)].map(|(kernel, abilities)| {
-        Case::new(format!("{name}::{kernel}"), move || case(World::new(abilities)))
-    })
-}
+use crate::contract::COPY_MODE;
+use crate::file_system::FileSystem;
+use crate::ground;
+use crate::setting::{Layout, Setting};
 
 /// The world of one case. Everything mounted in it goes with it.
 pub struct World {
-    scratch: tempfile::TempDir,
     root: PathBuf,
+    /// Where its files lie, if they do not go with the mount.
+    elsewhere: Option<PathBuf>,
+    /// Where the driver was told to look for `kubelet` and `store`.
+    told: PathBuf,
     runtime: tokio::runtime::Runtime,
+    pub setting: Setting,
     pub abilities: Abilities,
     pub store: Arc<StoreDirs>,
     pub kubelet_dir: KubeletDir,
@@ -41,29 +41,31 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(abilities: Abilities) -> World {
-        World::with(abilities, |_| {})
+    pub fn new(setting: Setting) -> World {
+        World::with(setting, |_| {})
     }
 
     /// A world whose store and kubelet directory `prepare` may change before they are opened; it gets the root.
-    pub fn with(abilities: Abilities, prepare: impl FnOnce(&Path)) -> World {
-        let scratch = tempfile::tempdir().unwrap();
-        let root = std::fs::canonicalize(scratch.path()).unwrap();
-        mount("scratch", &root, "tmpfs", MountFlags::empty(), c"mode=0755").unwrap();
-        for directory in ["kubelet", "store", "elsewhere"] {
-            std::fs::create_dir(root.join(directory)).unwrap();
-        }
+    pub fn with(setting: Setting, prepare: impl FnOnce(&Path)) -> World {
+        let root = ground::new_root();
+        let elsewhere = lay_out(setting, &root);
         mount_bind(root.join("kubelet"), root.join("kubelet")).unwrap();
         mount_change(root.join("kubelet"), MountPropagationFlags::SHARED).unwrap();
         prepare(&root);
-        let store = Arc::new(StoreDirs::open(&root.join("store")).unwrap());
-        let kubelet_dir = resolve_kubelet_dir(&root.join("kubelet")).unwrap();
+        let told = match setting.layout {
+            Layout::Together | Layout::StoreMount => root.clone(),
+            Layout::Symlinks => root.join("links"),
+        };
+        let abilities = Abilities::found();
+        let store = Arc::new(StoreDirs::open(&told.join("store")).unwrap());
+        let kubelet_dir = resolve_kubelet_dir(&told.join("kubelet")).unwrap();
         let mounts = LinuxMounts::new(Arc::clone(&store), kubelet_dir.clone(), abilities);
         let copies = LinuxCopies::new(Arc::clone(&store), COPY_MODE);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        World { scratch, root, runtime, abilities, store, kubelet_dir, mounts, copies }
+        World { root, elsewhere, told, runtime, setting, abilities, store, kubelet_dir, mounts, copies }
     }
 
+    /// A path below the root, without symlinks.
     pub fn path(&self, rest: &str) -> PathBuf {
         self.root.join(rest)
     }
@@ -80,8 +82,9 @@ impl World {
         identity(&path)
     }
 
+    /// A target in the kubelet's own spelling.
     pub fn target(&self, name: &str) -> TargetPath {
-        let path = self.path("kubelet").join(name);
+        let path = self.told.join("kubelet").join(name);
         TargetPath::parse(path.to_str().unwrap(), &self.kubelet_dir).unwrap()
     }
 
@@ -146,9 +149,39 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // Lazily: a case that failed may have left anything.
+        // Lazily: a case that failed may have left anything. What it left stays for whoever looks, as long as the run.
         let _ = unmount(&self.root, UnmountFlags::DETACH);
-        let _ = self.scratch;
+        if !std::thread::panicking()
+            && let Some(elsewhere) = &self.elsewhere
+        {
+            let _ = std::fs::remove_dir_all(elsewhere);
+        }
+    }
+}
+
+/// Mounts the setting's file system and makes its directories; the answer is what does not go with the mount.
+fn lay_out(setting: Setting, root: &Path) -> Option<PathBuf> {
+    let whole = match setting.layout {
+        Layout::Together | Layout::Symlinks => setting.file_system,
+        Layout::StoreMount => FileSystem::Tmpfs,
+    };
+    let elsewhere = ground::mount_empty(whole, root);
+    for directory in ["kubelet", "store", "elsewhere", "links"] {
+        std::fs::create_dir(root.join(directory)).unwrap();
+    }
+    match setting.layout {
+        Layout::Together => elsewhere,
+        Layout::Symlinks => {
+            for name in ["kubelet", "store"] {
+                symlink(Path::new("..").join(name), root.join("links").join(name)).unwrap();
+            }
+            elsewhere
+        }
+        Layout::StoreMount => {
+            let elsewhere = ground::mount_empty(setting.file_system, &root.join("store"));
+            mount_change(root.join("store"), MountPropagationFlags::SHARED).unwrap();
+            elsewhere
+        }
     }
 }
 

@@ -36,12 +36,15 @@ pub struct StagingPlace<'a> {
     pub name: &'a str,
 }
 
-/// Which route this kernel has, found by asking for the calls with arguments that they must refuse.
+/// Which route this kernel has, found by asking for the calls with arguments that they must refuse. Each is asked for: a
+/// filter of system calls may lack any of them, whatever the kernel has.
 pub fn route() -> Route {
-    let nothing = AttrChange::new(0, 0, 0);
-    let lacks_setattr = syscalls::mount_setattr(CWD, nothing) == Err(Errno::NOSYS);
-    let lacks_tree = open_tree(CWD, "", OpenTreeFlags::empty()).err() == Some(Errno::NOSYS);
-    if lacks_setattr || lacks_tree { Route::Staging } else { Route::Tree }
+    let answers = [
+        open_tree(CWD, c"", OpenTreeFlags::empty()).err(),
+        syscalls::mount_setattr(CWD, AttrChange::new(0, 0, 0)).err(),
+        move_mount(CWD, c"", CWD, c"", MoveMountFlags::empty()).err(),
+    ];
+    if answers.contains(&Some(Errno::NOSYS)) { Route::Staging } else { Route::Tree }
 }
 
 /// Puts the directory open as `copy` on top of the target. On an error nothing was attached.

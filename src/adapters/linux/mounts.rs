@@ -27,7 +27,7 @@ use crate::ports::mounts::{Mounts, MountsError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
     pub route: Route,
-    /// `statmount` and unique mount ids (6.8), and with them mount events (6.15) where they are allowed.
+    /// `statmount`, `listmount` and unique mount ids (6.8), and with them mount events (6.15) where they are allowed.
     pub mount_events: bool,
 }
 
@@ -36,9 +36,6 @@ impl Abilities {
     pub fn found() -> Abilities {
         Abilities { route: attach::route(), mount_events: super::view::has_statmount() }
     }
-
-    /// What every kernel that the driver runs on can do.
-    pub const OLDEST: Abilities = Abilities { route: Route::Staging, mount_events: false };
 }
 
 /// Attaching, detaching and looking, for one store and one kubelet directory.

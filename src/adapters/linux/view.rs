@@ -224,10 +224,11 @@ fn glance(directory: BorrowedFd<'_>, name: &CStr, id: StatxFlags) -> Outcome<Opt
     }))
 }
 
-/// Whether this kernel answers `statmount` and unique ids (6.8).
+/// Whether this kernel answers `statmount`, `listmount` and unique ids (6.8). One without the others is of no use.
 pub fn has_statmount() -> bool {
-    glance(CWD, c".", STATX_MNT_ID_UNIQUE)
-        .is_ok_and(|glance| glance.is_some_and(|glance| syscalls::statmount(glance.mount_id).is_ok()))
+    let own = glance(CWD, c".", STATX_MNT_ID_UNIQUE).ok().flatten();
+    own.is_some_and(|own| syscalls::statmount(own.mount_id).is_ok())
+        && syscalls::listmount(syscalls::LISTMOUNT_ROOT, 0, &mut [0]).is_ok()
 }
 
 impl From<MountStatus> for MountEntry {

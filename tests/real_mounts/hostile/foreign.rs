@@ -9,19 +9,22 @@ use per_node::domain::trash::TrashId;
 use per_node::ports::copies::{Copies, CopiesError, Deletion};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 
-use super::{Canary, count_and_delete, delete, here, hostile_copy, is_gone};
+use super::{Canary, count_and_delete, delete, hostile_copy, is_gone, on_each};
 use crate::Case;
 use crate::image;
 use crate::namespace::Peer;
 use crate::world::{World, handle};
 
 pub fn cases() -> Vec<Case> {
-    vec![
-        here("c24_loops_of_binds_and_binds_of_the_same_file_system_are_not_entered", loops),
-        here("c24_a_mount_that_lives_in_another_namespace_is_not_entered", other_namespace).needs_root(),
-        here("c24_a_copy_whose_root_was_replaced_leads_nowhere", replaced_root),
-        here("c24_a_trash_entry_that_was_replaced_leads_nowhere", replaced_entry),
+    [
+        on_each("c24_loops_of_binds_and_binds_of_the_same_file_system_are_not_entered", loops),
+        on_each("c24_a_mount_that_lives_in_another_namespace_is_not_entered", other_namespace),
+        on_each("c24_a_copy_whose_root_was_replaced_leads_nowhere", replaced_root),
+        on_each("c24_a_trash_entry_that_was_replaced_leads_nowhere", replaced_entry),
     ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn loops(world: &World) {

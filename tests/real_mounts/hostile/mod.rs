@@ -9,13 +9,11 @@ mod racing;
 mod sizes;
 mod strange;
 
-use per_node::adapters::linux::mounts::Abilities;
 use per_node::domain::trash::TrashId;
 use per_node::ports::copies::{Copies, Deletion};
 
 use crate::Case;
-use crate::file_system_cases::{newest, on_image};
-use crate::image::Kind;
+use crate::setting::{PLAIN, in_one, on_each_file_system};
 use crate::world::{World, handle};
 
 pub use canary::Canary;
@@ -25,19 +23,14 @@ pub fn cases() -> Vec<Case> {
     [strange::cases(), foreign::cases(), racing::cases(), sizes::cases()].into_iter().flatten().collect()
 }
 
-/// A case in a world of its own.
-fn here(name: &str, case: fn(&World)) -> Case {
-    Case::new(name, move || case(&World::new(Abilities::found())))
+/// A case on each file system: they differ in how a directory is read on, in names, and in what an entry can be.
+fn on_each(name: &str, case: fn(&World)) -> Vec<Case> {
+    on_each_file_system(name, move |world| case(&world))
 }
 
-/// The same case on file systems that a node's store lies on, too, which differ in how a directory is read on.
-fn and_on(kinds: &[Kind], name: &str, case: fn(&World)) -> Vec<Case> {
-    let on = |kind: Kind| {
-        let run = move || case(&World::with(newest(), move |root| on_image(kind, root)));
-        let case = Case::new(format!("{name}::{}", kind.name()), run).needs_root();
-        if kind.can_be_made() { case } else { case.left_out() }
-    };
-    [here(name, case)].into_iter().chain(kinds.iter().map(|&kind| on(kind))).collect()
+/// A case about the walks alone.
+fn on_tmpfs(name: &str, case: fn(&World)) -> Case {
+    in_one(PLAIN, name, move |world| case(&world))
 }
 
 /// The copy of the hostile pod, made empty.

@@ -10,17 +10,17 @@ use per_node::domain::trash::TrashId;
 use per_node::ports::copies::Copies;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{Canary, and_on, delete, hostile_copy, is_gone};
+use super::{Canary, delete, hostile_copy, is_gone, on_each};
 use crate::Case;
-use crate::image::Kind;
+use crate::setting::{EXT4, in_one};
 use crate::world::{World, handle};
 
 pub fn cases() -> Vec<Case> {
     [
-        and_on(&Kind::ALL, "c24_directories_that_become_symlinks_under_the_walk_lead_nowhere", swapped),
-        and_on(&Kind::ALL, "c24_directories_that_move_under_the_walk_lead_nowhere", moved),
+        on_each("c24_directories_that_become_symlinks_under_the_walk_lead_nowhere", swapped),
+        on_each("c24_directories_that_move_under_the_walk_lead_nowhere", moved),
         // Elsewhere writers and walk wait for one another most of the time.
-        and_on(&[Kind::Ext4], "c24_somebody_who_goes_on_writing_holds_up_nobody", written),
+        vec![in_one(EXT4, "c24_somebody_who_goes_on_writing_holds_up_nobody", |world| written(&world))],
     ]
     .into_iter()
     .flatten()
@@ -28,7 +28,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// How often a walk meets the other thread.
-const ROUNDS: usize = 100;
+const ROUNDS: usize = 50;
 const DIRECTORIES: usize = 5;
 const ENTRIES_MAX: u64 = 5_000;
 /// Deeper than a walk keeps directories open.

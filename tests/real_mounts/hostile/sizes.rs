@@ -13,7 +13,7 @@ use per_node::domain::trash::TrashId;
 use per_node::ports::copies::{Copies, Deletion};
 use rustix::fs::{Mode, OFlags};
 
-use super::{Canary, here, hostile_copy};
+use super::{Canary, hostile_copy, on_tmpfs};
 use crate::Case;
 use crate::contract::COPY_MODE;
 use crate::world::{World, handle};
@@ -23,10 +23,10 @@ pub const MEASURE_ARGUMENT: &str = "--measure-walks";
 
 pub fn cases() -> Vec<Case> {
     vec![
-        here("c24_c46_very_deep_trees_cost_little_memory_and_few_descriptors", deep),
-        here("c24_c46_deep_trees_of_long_names_cost_little_memory", deep_and_long),
-        here("c24_c46_very_many_files_cost_little_memory_and_few_descriptors", wide),
-        here("c46_very_many_names_of_files_cost_little_memory", linked),
+        on_tmpfs("c24_c46_very_deep_trees_cost_little_memory_and_few_descriptors", deep),
+        on_tmpfs("c24_c46_deep_trees_of_long_names_cost_little_memory", deep_and_long),
+        on_tmpfs("c24_c46_very_many_files_cost_little_memory_and_few_descriptors", wide),
+        on_tmpfs("c46_very_many_names_of_files_cost_little_memory", linked),
     ]
 }
 
