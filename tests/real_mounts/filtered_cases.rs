@@ -75,7 +75,7 @@ fn whole_life(world: &World) {
     std::fs::create_dir_all(copy.join("a/closed")).unwrap();
     std::fs::write(copy.join("a/closed/file"), "x").unwrap();
     std::fs::set_permissions(copy.join("a/closed"), PermissionsExt::from_mode(0o000)).unwrap();
-    assert_eq!(world.wait(world.copies.usage(&handle("h"))).unwrap().used_inodes, 4);
+    assert_eq!(world.usage("h").used_inodes, 4);
     world.wait(world.copies.capacity()).unwrap();
     world.detach(&target).unwrap();
     world.wait(world.remove(&target)).unwrap();

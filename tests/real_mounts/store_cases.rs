@@ -186,7 +186,7 @@ fn confined(before: World) {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
         std::os::unix::fs::chown(&path, Some(1000), Some(1000)).unwrap();
     }
-    assert_eq!(world.wait(world.copies.usage(&handle("h"))).unwrap().used_inodes, 4);
+    assert_eq!(world.usage("h").used_inodes, 4);
     world.detach(&target).unwrap();
     world.wait(world.copies.discard(&handle("h"), TrashId(1))).unwrap();
     assert_eq!(world.wait(world.copies.delete(TrashId(1))), Ok(Deletion::Done));

@@ -16,6 +16,7 @@ use per_node::domain::handle::Handle;
 use per_node::domain::mount_options::MountOptions;
 use per_node::domain::mount_table::{FileIdentity, StoreMount, TargetView};
 use per_node::domain::target::{KubeletDir, TargetPath};
+use per_node::ports::copies::{Copies, Usage};
 use per_node::ports::mounts::{Mounts, MountsError};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount};
 
@@ -121,6 +122,16 @@ impl World {
 
     pub async fn remove(&self, target: &TargetPath) -> Result<(), MountsError> {
         self.mounts.remove_target(target).await
+    }
+
+    /// What the copy takes up, asked until the walk has ended: no answer waits for a busy machine longer than a second.
+    pub fn usage(&self, name: &str) -> Usage {
+        loop {
+            let usage = self.wait(self.copies.usage(&handle(name))).unwrap();
+            if usage.complete {
+                return usage;
+            }
+        }
     }
 
     /// Mount points strictly below a path of the scratch, relative to it, in order.

@@ -61,8 +61,8 @@ fn loops(world: &World) {
     let copy = hostile_copy(world);
     std::fs::create_dir_all(copy.join("a/b")).unwrap();
     mount_bind(&copy, copy.join("a/b")).unwrap();
-    let usage = world.wait(world.copies.usage(&handle("h"))).unwrap();
-    assert_eq!((usage.used_inodes, usage.complete), (2, true), "the root and a");
+    let usage = world.usage("h");
+    assert_eq!(usage.used_inodes, 2, "the root and a");
     let refused = world.wait(world.copies.discard(&handle("h"), TrashId(1)));
     assert!(matches!(refused, Err(CopiesError::MountPoint(_))), "{refused:?}");
     unmount(copy.join("a/b"), UnmountFlags::empty()).unwrap();

@@ -171,7 +171,7 @@ fn sparse(world: &World) {
     for number in 0..8 {
         std::fs::File::create(copy.join(format!("sparse{number}"))).unwrap().set_len(1 << 40).unwrap();
     }
-    let usage = world.wait(world.copies.usage(&handle("h"))).unwrap();
+    let usage = world.usage("h");
     assert_eq!(usage.used_inodes, 9);
     assert!(usage.used_bytes < 1 << 20, "{usage:?}");
     is_gone(world, &count_and_delete(world));
