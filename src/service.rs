@@ -15,7 +15,7 @@ use crate::adapters::confirm;
 use crate::adapters::csi::{About, CsiService};
 use crate::adapters::http::{self, Readiness, Sources};
 use crate::adapters::registration::{Phase, Registration};
-use crate::adapters::socket::{self, BindError, Bound, Drain, SocketPath, SocketPathError};
+use crate::adapters::socket::{self, BindError, Bound, Drain, ServeError, SocketPath, SocketPathError};
 use crate::domain::signal::Signal;
 use crate::domain::tally::Tally;
 use crate::domain::use_cases::driver::{Driver, Ports, Settings};
@@ -60,7 +60,7 @@ pub enum ServiceError {
     #[error("--store: {0}")]
     Confirm(BindError),
     #[error("the CSI socket is no longer served: {0}")]
-    Csi(tonic::transport::Error),
+    Csi(ServeError),
     #[error("the loop that drives {name} has ended")]
     LoopEnded { name: &'static str },
 }
@@ -162,7 +162,7 @@ impl Service {
             }
             None => None,
         };
-        let serve = socket::serve(csi.routes(), bound, shutdown.clone(), csi.calls());
+        let serve = socket::serve_apart(csi.routes(), bound, shutdown.clone(), csi.calls());
         tokio::pin!(serve);
         let ended = tokio::select! {
             drained = &mut serve => drained.map_err(ServiceError::Csi),

@@ -3,6 +3,7 @@
 //! Translates calls into the driver's use cases and their outcomes into gRPC codes. It decides nothing about volumes
 //! and never shows a secret (C47).
 
+mod calls;
 mod convert;
 mod identity;
 mod node;
@@ -20,6 +21,7 @@ use tonic::{Code, Status};
 use crate::domain::use_cases::driver::Driver;
 use crate::proto::csi::identity_server::IdentityServer;
 use crate::proto::csi::node_server::NodeServer;
+use calls::Calls;
 use identity::Identity;
 use node::Node;
 
@@ -47,20 +49,21 @@ pub struct CsiService {
     driver: Arc<Driver>,
     about: About,
     shutdown: CancellationToken,
-    calls: TaskTracker,
+    calls: Calls,
 }
 
 impl CsiService {
-    /// The service; once `shutdown` is cancelled it begins no more calls.
+    /// The service; once `shutdown` is cancelled it begins no more calls. The driver works in the runtime that this is called
+    /// in, wherever the routes are served.
     #[must_use]
     pub fn new(driver: Arc<Driver>, about: About, shutdown: CancellationToken) -> Self {
-        Self { driver, about, shutdown, calls: TaskTracker::new() }
+        Self { driver, about, shutdown, calls: Calls::here() }
     }
 
     /// The calls that run, also those whose callers went away: what a shutdown waits for.
     #[must_use]
     pub fn calls(&self) -> TaskTracker {
-        self.calls.clone()
+        self.calls.tracker()
     }
 
     /// Everything the socket serves. Whatever is not among it answers UNIMPLEMENTED, with a text.

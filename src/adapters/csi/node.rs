@@ -4,10 +4,11 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tonic::{Code, Request, Response, Status};
 
+use super::calls::Calls;
 use super::pending::Pending;
 use super::{About, convert, status};
 use crate::domain::use_cases::driver::Driver;
@@ -36,17 +37,12 @@ pub(super) struct Node {
     driver: Arc<Driver>,
     about: About,
     shutdown: CancellationToken,
-    calls: TaskTracker,
+    calls: Calls,
     pending: Pending,
 }
 
 impl Node {
-    pub(super) fn new(
-        driver: Arc<Driver>,
-        about: About,
-        shutdown: CancellationToken,
-        calls: TaskTracker,
-    ) -> Self {
+    pub(super) fn new(driver: Arc<Driver>, about: About, shutdown: CancellationToken, calls: Calls) -> Self {
         Self { driver, about, shutdown, calls, pending: Pending::default() }
     }
 
@@ -65,20 +61,36 @@ impl Node {
             return Err(status::of_crowd());
         };
         let driver = self.driver.clone();
-        let task = self.calls.spawn(async move {
+        let ended = self.calls.to_its_end(async move {
             let answer = call.await;
             answered(&driver, name, &volume_id, &answer);
             drop(in_flight);
             answer
         });
-        match task.await {
-            Ok(answer) => answer,
-            Err(error) => {
-                tracing::error!(call = name, %error, "a call ended without an answer");
-                Err(status::of_lost_call())
-            }
-        }
+        ended.await.unwrap_or_else(|error| Err(lost(name, &error)))
     }
+
+    /// Runs a call that changes nothing: it ends with its caller.
+    async fn while_awaited<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        volume_id: String,
+        call: impl Future<Output = Result<T, Status>> + Send + 'static,
+    ) -> Result<T, Status> {
+        let driver = self.driver.clone();
+        let ended = self.calls.while_awaited(async move {
+            let answer = call.await;
+            answered(&driver, name, &volume_id, &answer);
+            answer
+        });
+        ended.await.unwrap_or_else(|error| Err(lost(name, &error)))
+    }
+}
+
+/// A call that panicked answers all the same.
+fn lost(call: &'static str, error: &JoinError) -> Status {
+    tracing::error!(call, %error, "a call ended without an answer");
+    status::of_lost_call()
 }
 
 /// Counts an answer, and writes one that is not OK to the log: a refusal that names no pod posts no event (C30).
@@ -119,19 +131,20 @@ impl node_server::Node for Node {
         answer.map(|()| Response::new(NodeUnpublishVolumeResponse {}))
     }
 
-    /// Changes nothing, so it ends with its caller.
     async fn node_get_volume_stats(
         &self,
         request: Request<NodeGetVolumeStatsRequest>,
     ) -> Result<Response<NodeGetVolumeStatsResponse>, Status> {
         let NodeGetVolumeStatsRequest { volume_id, volume_path, .. } = request.into_inner();
-        let statistics = self.driver.statistics(&volume_id, &volume_path).await;
-        let answer = statistics.map_err(|error| status::of_statistics(&error));
-        answered(&self.driver, "NodeGetVolumeStats", &volume_id, &answer);
+        let (driver, asked) = (self.driver.clone(), volume_id.clone());
+        let statistics = async move {
+            let statistics = driver.statistics(&asked, &volume_path).await;
+            statistics.map_err(|error| status::of_statistics(&error))
+        };
+        let answer = self.while_awaited("NodeGetVolumeStats", volume_id, statistics).await;
         answer.map(|statistics| Response::new(convert::statistics(&statistics)))
     }
 
-    /// Changes nothing, so it ends with its caller.
     async fn node_get_volume_health(
         &self,
         request: Request<NodeGetVolumeHealthRequest>,
@@ -140,9 +153,12 @@ impl node_server::Node for Node {
             return Err(status::of_unserved("NodeGetVolumeHealth"));
         }
         let NodeGetVolumeHealthRequest { volume_id, volume_publish_path, .. } = request.into_inner();
-        let health = self.driver.health(&volume_id, &volume_publish_path).await;
-        let answer = health.map_err(|error| status::of_health(&error));
-        answered(&self.driver, "NodeGetVolumeHealth", &volume_id, &answer);
+        let (driver, asked) = (self.driver.clone(), volume_id.clone());
+        let health = async move {
+            let health = driver.health(&asked, &volume_publish_path).await;
+            health.map_err(|error| status::of_health(&error))
+        };
+        let answer = self.while_awaited("NodeGetVolumeHealth", volume_id.clone(), health).await;
         answer.map(|conditions| Response::new(convert::health(volume_id, &conditions)))
     }
 

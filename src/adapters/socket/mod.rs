@@ -11,7 +11,7 @@ mod serve;
 
 pub use bind::{BindError, Bound, SocketFile, bind, make_directory};
 pub use path::{PATH_MAX_BYTES, SocketPath, SocketPathError};
-pub use serve::{DRAIN_MS, Drain, serve};
+pub use serve::{DRAIN_MS, Drain, ServeError, serve, serve_apart};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
+use thiserror::Error;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
@@ -65,6 +67,43 @@ pub async fn serve(
         ended = service => ended,
         () = time_is_up => Ok(Drain::CutOff),
     }
+}
+
+/// As [`serve`], on a thread of its own that does nothing else: a connection is accepted, read and answered without waking
+/// another thread, and no work of the driver's holds up an answer. Calls that block must not run there.
+///
+/// # Errors
+/// As [`serve`]; also that the thread could not start or has panicked.
+pub async fn serve_apart(
+    routes: Routes,
+    bound: Bound,
+    shutdown: CancellationToken,
+    calls: TaskTracker,
+) -> Result<Drain, ServeError> {
+    let Bound { listener, file } = bound;
+    // The listener belongs to the event loop that it was made in, and has to change to the other.
+    let listener = listener.into_std()?;
+    let (tell, told) = oneshot::channel();
+    let work = move || -> Result<Drain, ServeError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let listener = UnixListener::from_std(listener)?;
+            Ok(serve(routes, Bound { listener, file }, shutdown, calls).await?)
+        })
+    };
+    std::thread::Builder::new().name("csi".to_owned()).spawn(move || tell.send(work()))?;
+    told.await.unwrap_or(Err(ServeError::Panicked))
+}
+
+/// Why a socket is no longer served.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Transport(#[from] tonic::transport::Error),
+    #[error("its thread cannot work: {0}")]
+    Thread(#[from] io::Error),
+    #[error("its thread has panicked")]
+    Panicked,
 }
 
 /// The connections. A failed `accept` is no reason to stop: the kubelet would lose the driver.
