@@ -21,8 +21,6 @@ use tokio::process::{Child, Command};
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
-use super::file_system::FileSystem;
-
 /// How long a test waits for what must happen. Reaching it is a failure, never a measurement.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -63,18 +61,6 @@ impl Host {
         host
     }
 
-    /// A node whose store lies on a new file system of that kind. Only root may make one.
-    pub async fn start_on(file_system: FileSystem) -> Host {
-        let host = Host::start().await;
-        fs::create_dir(host.path("room")).expect("mkdir");
-        let make = file_system.mount_new(&host.path("room"), &host.path("store"), "400M");
-        let mut inside = host.inside();
-        inside.arg(make.get_program()).args(make.get_args());
-        let output = inside.output().await.expect("nsenter runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        host
-    }
-
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
@@ -89,7 +75,7 @@ impl Host {
     }
 
     /// The beginning of a command that runs on the node.
-    fn inside(&self) -> Command {
+    pub fn inside(&self) -> Command {
         let holder = self.holder.id().expect("the holder lives");
         let mut command = Command::new("nsenter");
         if !Uid::effective().is_root() {

@@ -1,15 +1,18 @@
-//! The settings that are not plain run beside those that are: a process for each, one after the other, in a mount
+//! The settings that are not plain run beside those that are: a process for each, two at a time, in a mount
 //! namespace of its own, and in a user namespace where the setting says so. It finds the file systems that are made here.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use libtest_mimic::Failed;
 
 use crate::ground;
 use crate::namespace;
 use crate::setting::Setting;
+
+/// How many processes there are at a time: most of what they do is to wait for the kernel.
+const AT_ONCE: usize = 2;
 
 /// What the processes said, by the name of their setting.
 static TOLD: Mutex<BTreeMap<&str, Output>> = Mutex::new(BTreeMap::new());
@@ -20,18 +23,27 @@ pub fn begin(settings: Vec<Setting>) {
     for setting in &settings {
         ground::make(setting.file_system);
     }
-    std::thread::spawn(move || {
-        for setting in settings {
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            command.arg(format!("{}::", setting.name)).env(ground::ROOM_VARIABLE, ground::room());
-            if setting.user_namespace {
-                command.env(namespace::USER_NAMESPACE_VARIABLE, "1");
+    let waiting = Arc::new(Mutex::new(settings.into_iter()));
+    for _ in 0..AT_ONCE {
+        let waiting = Arc::clone(&waiting);
+        std::thread::spawn(move || {
+            loop {
+                let Some(setting) = waiting.lock().unwrap().next() else { return };
+                let output = run(setting);
+                TOLD.lock().unwrap().insert(setting.name, output);
+                ENDED.notify_all();
             }
-            let output = command.output().expect("the test binary runs");
-            TOLD.lock().unwrap().insert(setting.name, output);
-            ENDED.notify_all();
-        }
-    });
+        });
+    }
+}
+
+fn run(setting: Setting) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg(format!("{}::", setting.name)).env(ground::ROOM_VARIABLE, ground::room());
+    if setting.user_namespace {
+        command.env(namespace::USER_NAMESPACE_VARIABLE, "1");
+    }
+    command.output().expect("the test binary runs")
 }
 
 /// How the case went there.

@@ -36,7 +36,8 @@ pub fn cases() -> Vec<Case> {
         let name = "publishes_and_unpublishes_cost_no_more_beside_many_foreign_mounts";
         in_one(PLAIN, name, |world| foreign_mounts(&world))
     });
-    let files = in_one(PLAIN, "c46_statistics_that_are_known_cost_no_more_for_many_files", |world| files(&world));
+    let files =
+        in_one(PLAIN, "c46_statistics_that_are_known_cost_no_more_for_many_files", |world| files(&world));
     mounts.into_iter().chain([files]).collect()
 }
 

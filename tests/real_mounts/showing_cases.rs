@@ -1,6 +1,7 @@
 //! Who shows a copy: the index says what the whole table says, whatever happened in between.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use per_node::domain::mount_options::MountOptions;
 use per_node::domain::mount_table::Place;
@@ -62,9 +63,18 @@ fn below_a_copy(world: World) {
     world.detach(&target).unwrap();
     assert_eq!(points(&world, "h"), ["elsewhere/dir", "elsewhere/file"]);
     assert!(world.showing("h").iter().all(|mount| !mount.shown.at_root && !mount.shown.deleted));
+    // So long that a table which is read only now and then would be trusted.
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(points(&world, "h").len(), 2);
     std::fs::remove_file(world.path("store/copies/h/file")).unwrap();
     let deleted: Vec<bool> = world.showing("h").iter().map(|mount| mount.shown.deleted).collect();
     assert_eq!(deleted, [false, true]);
+    // An operator may move it into another copy, which is then shown.
+    world.copy("other");
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(points(&world, "other"), [""; 0]);
+    std::fs::rename(world.path("store/copies/h/sub"), world.path("store/copies/other/sub")).unwrap();
+    assert_eq!(points(&world, "other"), ["elsewhere/dir"]);
 }
 
 fn any_path(world: World) {

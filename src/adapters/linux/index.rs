@@ -65,15 +65,14 @@ impl Index {
         {
             return Ok((Arc::new(View::Kernel), known.roots.clone()));
         }
-        let view = self.polled.current(store)?;
-        let roots = seen_in(&view, store.root())?.roots;
-        Ok((view, roots))
+        let (view, seen) = self.polled(store)?;
+        Ok((view, seen.roots))
     }
 
     /// Every mount that shows a place in the store, as of now.
     pub fn seen(&mut self, store: &StoreDirs) -> Outcome<Seen> {
         if !self.follow(store.root())? {
-            return seen_in(&*self.polled.current(store)?, store.root());
+            return Ok(self.polled(store)?.1);
         }
         let Some(known) = self.known.as_mut() else { return seen_afresh(store.root()) };
         let mut mounts = Vec::with_capacity(known.shown.len());
@@ -89,6 +88,17 @@ impl Index {
         }
         known.shown.retain(|id| !gone.contains(id));
         Ok(Seen { roots: known.roots.clone(), mounts })
+    }
+
+    /// What stands in for the index, and the view that it was got from.
+    fn polled(&mut self, store: &StoreDirs) -> Outcome<(Arc<View>, Seen)> {
+        let view = self.polled.current(store)?;
+        let seen = seen_in(&view, store.root())?;
+        // What is bound from below a copy may be moved or deleted there, of which nothing that is polled tells.
+        if seen.mounts.iter().any(|(_, place)| place.below) {
+            self.polled.forget();
+        }
+        Ok((view, seen))
     }
 
     /// Brings the index up to date; false where it cannot be kept.

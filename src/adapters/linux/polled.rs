@@ -2,7 +2,8 @@
 //!
 //! `poll` on mountinfo tells of every change of the namespace, but not of a rename, which changes what a mount shows.
 //! Renames that matter here change the times of `copies/` or `trash/`; times too fresh to tell two changes apart are
-//! not trusted.
+//! not trusted. What happens below a copy changes none of them: whoever sees that a mount shows something there forgets the
+//! table.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -49,6 +50,11 @@ impl PolledTable {
         let table = Arc::new(View::table()?);
         self.cached = times.are_settled().then(|| (times, Arc::clone(&table)));
         Ok(table)
+    }
+
+    /// Has the next question read the table again.
+    pub fn forget(&mut self) {
+        self.cached = None;
     }
 
     /// Whether mounts changed since the last question; the first answer is yes.
