@@ -19,15 +19,19 @@ fn root() -> PathBuf {
 
 /// Every Rust file below `below`, with its path from the root and its text.
 fn rust_files(below: &str) -> Vec<(PathBuf, String)> {
+    files(below, "rs")
+}
+
+fn files(below: &str, wanted: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut open = vec![root().join(below)];
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(&directory).expect("the directory can be listed") {
             let path = entry.expect("the entry can be read").path();
             let name = path.file_name().unwrap_or_default();
-            if path.is_dir() && name != "target" {
+            if path.is_dir() && name != "target" && name != ".git" {
                 open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path.extension().is_some_and(|extension| extension == wanted) {
                 let text = fs::read_to_string(&path).expect("the file is UTF-8");
                 found.push((path.strip_prefix(root()).expect("below the root").to_owned(), text));
             }
@@ -257,4 +261,22 @@ fn every_clause_has_a_test_that_carries_its_number() {
         }
     }
     assert_none(offences, "clauses");
+}
+
+/// Where the links of a Markdown text lead that stay in the tree.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let ends = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+    ends.filter(|link| !link.is_empty() && !link.contains("://"))
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut offences = Vec::new();
+    for (path, text) in files(".", "md") {
+        let directory = root().join(&path);
+        let directory = directory.parent().expect("a file is in a directory");
+        let dead = links(&text).filter(|link| !directory.join(link).exists());
+        offences.extend(dead.map(|link| format!("{}: {link}", path.display())));
+    }
+    assert_none(offences, "a link of the documentation leads nowhere");
 }

@@ -4,7 +4,6 @@
 //! holds a bounded number of series and never waits.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::hash::Hasher;
 use std::time::Duration;
 
@@ -128,12 +127,6 @@ impl EventName {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-impl fmt::Display for EventName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -56,7 +56,7 @@ fn create(reply: Reply) -> Expected {
 }
 
 fn patch(reply: Reply) -> Expected {
-    let line = format!("PATCH /api/v1/namespaces/default/events/{}", series().name);
+    let line = format!("PATCH /api/v1/namespaces/default/events/{}", series().name.as_str());
     Expected::write(&line, MERGE_PATCH, json!({ "count": 2, "lastTimestamp": "2026-11-30T00:54:50Z" }), reply)
 }
 

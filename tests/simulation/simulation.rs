@@ -257,7 +257,7 @@ impl Simulation {
         for series in self.node.series_on_disk() {
             let SeriesKey { pod, reason, message } = series.key;
             let key = (pod.uid.as_str().to_owned(), reason, message);
-            let written = ledger.written.entry(series.name.to_string()).or_insert((key, 0));
+            let written = ledger.written.entry(series.name.as_str().to_owned()).or_insert((key, 0));
             written.1 = written.1.max(series.count);
         }
     }

@@ -126,7 +126,7 @@ impl Driver {
             Err(EventSinkError::NotFound) => PostOutcome::Gone,
             Err(EventSinkError::NamespaceGone) => PostOutcome::Ended,
             Err(error @ EventSinkError::Rejected { .. }) => {
-                tracing::warn!(event = %series.name, pod = %series.key.pod.name, %error, "event given up");
+                tracing::warn!(event = series.name.as_str(), pod = %series.key.pod.name, %error, "event given up");
                 self.tally.events_dropped.fetch_add(1, Ordering::Relaxed);
                 PostOutcome::Ended
             }
@@ -170,14 +170,14 @@ impl Driver {
             return;
         }
         if let Err(error) = self.ports.records.put_series(series).await {
-            tracing::warn!(event = %series.name, %error, "event series not yet kept for a restart");
+            tracing::warn!(event = series.name.as_str(), %error, "event series not yet kept for a restart");
             self.events.book().keep_unsaved(&series.name);
         }
     }
 
     async fn drop_series(&self, name: &crate::domain::event_series::EventName) {
         if let Err(error) = self.ports.records.drop_series(name).await {
-            tracing::warn!(event = %name, %error, "finished event series not dropped from the store");
+            tracing::warn!(event = name.as_str(), %error, "finished event series not dropped from the store");
         }
     }
 }
