@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use libtest_mimic::Failed;
 
 use crate::ground;
-use crate::namespace;
+use crate::namespace::{self, Peer};
 use crate::setting::Setting;
 
 /// How many processes there are at a time: most of what they do is to wait for the kernel.
@@ -23,13 +23,15 @@ pub fn begin(settings: Vec<Setting>) {
     for setting in &settings {
         ground::make(setting.file_system);
     }
+    // What cases mount here from now on is no concern of theirs.
+    let clean = Arc::new(Peer::start());
     let waiting = Arc::new(Mutex::new(settings.into_iter()));
     for _ in 0..AT_ONCE {
-        let waiting = Arc::clone(&waiting);
+        let (clean, waiting) = (Arc::clone(&clean), Arc::clone(&waiting));
         std::thread::spawn(move || {
             loop {
                 let Some(setting) = waiting.lock().unwrap().next() else { return };
-                let output = run(setting);
+                let output = run(setting, &clean);
                 TOLD.lock().unwrap().insert(setting.name, output);
                 ENDED.notify_all();
             }
@@ -37,8 +39,9 @@ pub fn begin(settings: Vec<Setting>) {
     }
 }
 
-fn run(setting: Setting) -> Output {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+fn run(setting: Setting, clean: &Peer) -> Output {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--mount=/proc/{}/ns/mnt", clean.id())).arg(std::env::current_exe().unwrap());
     command.arg(format!("{}::", setting.name)).env(ground::ROOM_VARIABLE, ground::room());
     if setting.user_namespace {
         command.env(namespace::USER_NAMESPACE_VARIABLE, "1");
