@@ -12,7 +12,8 @@ use crate::simulation::Simulation;
 
 /// Whether a copy of this handle may be removed, or condemned, now.
 pub fn was_proven(simulation: &Simulation, handle: &Handle) -> Result<(), Violation> {
-    if simulation.went_back {
+    // One step may remove, and then find in a later pass that the history went back; or be told to go on, and then remove.
+    if simulation.went_back && simulation.went_back_before {
         return violated(format!("{handle} was removed in a history that went back"));
     }
     let Some(plugin) = &simulation.plugin else {

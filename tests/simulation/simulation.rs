@@ -45,8 +45,10 @@ pub struct Simulation {
     pub condemned: BTreeMap<Handle, CopyMark>,
     /// The highest revision on disk before the latest step.
     pub kept_before: Option<Revision>,
-    /// The store knew before this step that the API server's history was put back.
+    /// The store knew after the latest step that the API server's history was put back.
     pub went_back: bool,
+    /// The same before it.
+    pub went_back_before: bool,
     /// The task that the latest step let go on; empty where the world acted.
     pub polled: String,
     trace: Option<Trace>,
@@ -92,6 +94,7 @@ impl Simulation {
             condemned: BTreeMap::new(),
             kept_before: None,
             went_back: false,
+            went_back_before: false,
             polled: String::new(),
             trace,
         }
@@ -134,6 +137,7 @@ impl Simulation {
         ledger.step += 1;
         ledger.uptime = self.uptime;
         self.kept_before = self.node.revision_on_disk();
+        self.went_back_before = self.went_back;
         self.polled.clear();
     }
 

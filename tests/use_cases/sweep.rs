@@ -145,8 +145,29 @@ fn c23_a_removal_waits_for_the_publish_that_is_under_way() {
     world.node.gate().release_all();
     run(publish).unwrap();
     run(sweep);
-    assert_eq!(world.swept(SweepOutcome::InUse), 1);
+    assert_eq!(world.swept(SweepOutcome::Disturbed), 1);
     assert_eq!(world.node.read(web.target(), "file").as_deref(), Some(&b"web-0"[..]));
+}
+
+/// The copy is as it was before that publish, but the proof speaks of an instant before it.
+#[test]
+fn c22_a_proof_is_void_once_a_publish_that_was_under_way_has_failed() {
+    let mut world = left_behind();
+    let web = pod("web-1", "data");
+    world.prepare(&web);
+    world.node.gate().script(NodeCall::Attach, Fault::HangBefore);
+    let (driver, request) = (world.driver.clone(), web.request());
+    let mut publish = Box::pin(driver.publish(&request));
+    assert!(poll(&mut publish).is_pending());
+    world.delete_volume("data");
+    let mut sweep = Box::pin(world.sweeper.step());
+    assert!(poll(&mut sweep).is_pending(), "it has the proof, and waits for the lock");
+    world.node.gate().script(NodeCall::Look, io());
+    world.node.gate().release_all();
+    run(publish).unwrap_err();
+    run(sweep);
+    assert_eq!(world.swept(SweepOutcome::Disturbed), 1);
+    assert!(world.has_copy("data"));
 }
 
 #[test]

@@ -101,7 +101,10 @@ impl Driver {
             Decision::Publish(ask) => {
                 self.epochs.advance(handle);
                 let admitted = Admitted { handle, pod, target, ask, target_was_there: view.is_there() };
-                self.publish_admitted(&admitted).await?;
+                let done = self.publish_admitted(&admitted).await;
+                // Whoever looked for copies that nobody holds meanwhile saw this one between two states (C22).
+                self.epochs.advance(handle);
+                done?;
                 log_published(request, &admitted);
                 Ok(())
             }
