@@ -1,10 +1,10 @@
 //! C20, C21, C23, C25: which copies go, when, and how.
 
 use per_node::adapters::memory::{Fault, KernelFault, NodeCall, errno};
-use per_node::domain::refusal::Refusal;
+use per_node::domain::refusal::{PublishError, Refusal};
 use per_node::domain::tally::SweepOutcome;
 
-use crate::world::{SWEEP_EVERY, World, h, io, pod, poll, run};
+use crate::world::{Pod, SWEEP_EVERY, World, h, io, pod, poll, run};
 
 /// A swept world with a volume `data`, whose pod has written and left.
 fn left_behind() -> World {
@@ -130,8 +130,8 @@ fn c23_a_publish_that_comes_meanwhile_gets_a_new_empty_copy() {
     assert!(world.has_copy("data"));
 }
 
-#[test]
-fn c23_a_removal_waits_for_the_publish_that_is_under_way() {
+/// A sweep gets its proof while a publish is about to attach, which then ends as `look_again` has it.
+fn swept_beside_a_publish(look_again: Option<Fault<KernelFault>>) -> (World, Pod, Result<(), PublishError>) {
     let mut world = left_behind();
     let web = pod("web-1", "data");
     world.prepare(&web);
@@ -142,31 +142,28 @@ fn c23_a_removal_waits_for_the_publish_that_is_under_way() {
     world.delete_volume("data");
     let mut sweep = Box::pin(world.sweeper.step());
     assert!(poll(&mut sweep).is_pending(), "it has the proof, and waits for the lock");
+    if let Some(fault) = look_again {
+        world.node.gate().script(NodeCall::Look, fault);
+    }
     world.node.gate().release_all();
-    run(publish).unwrap();
+    let published = run(publish);
     run(sweep);
     assert_eq!(world.swept(SweepOutcome::Disturbed), 1);
+    (world, web, published)
+}
+
+#[test]
+fn c23_a_removal_waits_for_the_publish_that_is_under_way() {
+    let (world, web, published) = swept_beside_a_publish(None);
+    published.unwrap();
     assert_eq!(world.node.read(web.target(), "file").as_deref(), Some(&b"web-0"[..]));
 }
 
 /// The copy is as it was before that publish, but the proof speaks of an instant before it.
 #[test]
 fn c22_a_proof_is_void_once_a_publish_that_was_under_way_has_failed() {
-    let mut world = left_behind();
-    let web = pod("web-1", "data");
-    world.prepare(&web);
-    world.node.gate().script(NodeCall::Attach, Fault::HangBefore);
-    let (driver, request) = (world.driver.clone(), web.request());
-    let mut publish = Box::pin(driver.publish(&request));
-    assert!(poll(&mut publish).is_pending());
-    world.delete_volume("data");
-    let mut sweep = Box::pin(world.sweeper.step());
-    assert!(poll(&mut sweep).is_pending(), "it has the proof, and waits for the lock");
-    world.node.gate().script(NodeCall::Look, io());
-    world.node.gate().release_all();
-    run(publish).unwrap_err();
-    run(sweep);
-    assert_eq!(world.swept(SweepOutcome::Disturbed), 1);
+    let (world, _, published) = swept_beside_a_publish(Some(io()));
+    published.unwrap_err();
     assert!(world.has_copy("data"));
 }
 
