@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use per_node::adapters::memory::{Fault, NodeCall};
+use per_node::adapters::memory::{Fault, NodeCall, Plan};
 use per_node::adapters::socket::Drain;
 use tokio::task::JoinSet;
 use tonic::Code;
@@ -40,6 +40,33 @@ async fn c11_one_pods_publishes_at_once_leave_one_mount() {
         answer.expect("published");
     }
     assert_eq!(rig.mounts(), 1);
+}
+
+/// Every look panics until the gate is smooth again.
+fn panic_at_each_look(rig: &Rig) {
+    rig.node.gate().plan_with(|call| match call {
+        NodeCall::Look => panic!("as a bug would"),
+        _ => Plan::smooth(),
+    });
+}
+
+#[tokio::test]
+async fn c16_a_call_that_panics_is_answered_and_leaves_its_lock_free() {
+    let rig = Rig::start().await;
+    let request = rig.request("volume-a", "u1");
+    panic_at_each_look(&rig);
+    let lost = soon(rig.publish(request.clone())).await.unwrap_err();
+    // What it did before is not known, so that no final code may be answered.
+    assert_eq!(lost.code(), Code::Aborted, "{lost:?}");
+    rig.node.gate().smooth();
+    soon(rig.publish(request)).await.expect("the lock is free");
+
+    let target = rig.target("u1");
+    panic_at_each_look(&rig);
+    let lost = soon(rig.statistics("volume-a", &target)).await.unwrap_err();
+    assert_eq!(lost.code(), Code::Internal, "{lost:?}");
+    rig.node.gate().smooth();
+    soon(rig.statistics("volume-a", &target)).await.expect("known");
 }
 
 #[tokio::test]

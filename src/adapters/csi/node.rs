@@ -67,7 +67,10 @@ impl Node {
             drop(in_flight);
             answer
         });
-        ended.await.unwrap_or_else(|error| Err(lost(name, &error)))
+        ended.await.unwrap_or_else(|error| {
+            log_lost(name, &error);
+            Err(status::of_lost_call())
+        })
     }
 
     /// Runs a call that changes nothing: it ends with its caller.
@@ -83,14 +86,16 @@ impl Node {
             answered(&driver, name, &volume_id, &answer);
             answer
         });
-        ended.await.unwrap_or_else(|error| Err(lost(name, &error)))
+        ended.await.unwrap_or_else(|error| {
+            log_lost(name, &error);
+            Err(status::of_lost_answer())
+        })
     }
 }
 
-/// A call that panicked answers all the same.
-fn lost(call: &'static str, error: &JoinError) -> Status {
+/// A call that panicked is answered all the same.
+fn log_lost(call: &'static str, error: &JoinError) {
     tracing::error!(call, %error, "a call ended without an answer");
-    status::of_lost_call()
 }
 
 /// Counts an answer, and writes one that is not OK to the log: a refusal that names no pod posts no event (C30).

@@ -59,6 +59,11 @@ pub(super) fn of_lost_call() -> Status {
     status(Code::Aborted, "the outcome is unknown: the call ended in a bug of the driver, its log has more")
 }
 
+/// The same for a call that changes nothing: nothing is in doubt but the answer.
+pub(super) fn of_lost_answer() -> Status {
+    status(Code::Internal, "the call ended in a bug of the driver, its log has more")
+}
+
 /// The answer to a call that comes while the process stops: the next one will do it.
 pub(super) fn of_shutdown() -> Status {
     status(Code::Unavailable, "the driver is shutting down")
