@@ -48,6 +48,14 @@ pub async fn connect(kubeconfig: Option<&Path>, settings: &Settings) -> Result<C
         Some(path) => from_kubeconfig(path).await?,
         None => Config::incluster().map_err(|error| ConnectError::InCluster { why: error.to_string() })?,
     };
+    client_of(config, settings)
+}
+
+/// A client of a configuration that somebody else has read, with the same mends. Must be called within a tokio runtime.
+///
+/// # Errors
+/// Where its credentials or certificates cannot be used.
+pub fn client_of(config: Config, settings: &Settings) -> Result<Client, ConnectError> {
     Client::try_from(mended(config, settings))
         .map_err(|error| ConnectError::Credentials { why: without_credentials(&error) })
 }
@@ -55,15 +63,21 @@ pub async fn connect(kubeconfig: Option<&Path>, settings: &Settings) -> Result<C
 async fn from_kubeconfig(path: &Path) -> Result<Config, ConnectError> {
     let refuse = |error: &KubeconfigError| ConnectError::Kubeconfig {
         path: path.to_path_buf(),
-        why: match error {
-            // The parser's text shows the lines around the mistake, and those may hold a token.
-            KubeconfigError::Parse(_) => "it is not the YAML of a kubeconfig".to_owned(),
-            KubeconfigError::ReadConfig(io, _) => format!("it cannot be read: {}", io.kind()),
-            other => other.to_string(),
-        },
+        why: without_content(error),
     };
     let file = Kubeconfig::read_from(path).map_err(|error| refuse(&error))?;
     Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(|error| refuse(&error))
+}
+
+/// What is wrong with a kubeconfig, without quoting it.
+#[must_use]
+pub fn without_content(error: &KubeconfigError) -> String {
+    match error {
+        // The parser's text shows the lines around the mistake, and those may hold a token.
+        KubeconfigError::Parse(_) => "it is not the YAML of a kubeconfig".to_owned(),
+        KubeconfigError::ReadConfig(io, _) => format!("it cannot be read: {}", io.kind()),
+        other => other.to_string(),
+    }
 }
 
 /// The configuration with kube's traps taken out.

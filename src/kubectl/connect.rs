@@ -1,0 +1,61 @@
+//! The way to the API server: the kubeconfig that kubectl would take, and kube's client with the limits of the driver's own
+//! adapter. Asks nothing, and quotes no kubeconfig (C47).
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use per_node::adapters::kube::client::{client_of, without_content};
+use per_node::adapters::kube::settings::Settings;
+use per_node::adapters::kube::transport::Transport;
+
+use crate::api::Api;
+use crate::cli::ReachFlags;
+use crate::failure::Failure;
+
+/// A client as the flags say.
+pub async fn connect(reach: &ReachFlags) -> Result<Api, Failure> {
+    let config = match kubeconfig(reach.kubeconfig.as_deref())? {
+        Some(kubeconfig) => {
+            let options =
+                KubeConfigOptions { context: reach.context.clone(), ..KubeConfigOptions::default() };
+            let read = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+            read.map_err(|error| broken(Path::new("kubeconfig"), &error))?
+        }
+        None => Config::incluster()
+            .map_err(|error| Failure::Connect { why: format!("no kubeconfig, and not in a pod: {error}") })?,
+    };
+    let settings = Settings::default();
+    let namespace = config.default_namespace.clone();
+    let client = client_of(config, &settings)?;
+    Ok(Api::new(Transport::new(client.clone(), settings), client, namespace))
+}
+
+/// The files that kubectl would read, merged as it does: the flag's alone, else those of `$KUBECONFIG` that are there, else
+/// the one in the home directory. `None` where there is none at all.
+fn kubeconfig(flag: Option<&Path>) -> Result<Option<Kubeconfig>, Failure> {
+    if let Some(path) = flag {
+        return Kubeconfig::read_from(path).map(Some).map_err(|error| broken(path, &error));
+    }
+    let listed: Vec<PathBuf> = env::var_os("KUBECONFIG")
+        .map(|list| env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect())
+        .unwrap_or_default();
+    let paths = if listed.is_empty() {
+        env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect()
+    } else {
+        listed
+    };
+    let mut merged = None;
+    for path in paths.iter().filter(|path| path.exists()) {
+        let next = Kubeconfig::read_from(path).map_err(|error| broken(path, &error))?;
+        merged = Some(match merged {
+            None => next,
+            Some(before) => Kubeconfig::merge(before, next).map_err(|error| broken(path, &error))?,
+        });
+    }
+    Ok(merged)
+}
+
+fn broken(path: &Path, error: &KubeconfigError) -> Failure {
+    Failure::Connect { why: format!("{}: {}", path.display(), without_content(error)) }
+}
