@@ -7,6 +7,7 @@ use super::handle::Handle;
 use super::mount_table::StoreMount;
 use super::pod::{Pod, PodName, PodUid};
 use super::target::{KubeletDir, TargetPath};
+use super::time::Wall;
 
 /// What the store remembers of one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,10 @@ pub struct TargetRecord {
     pub pod: Option<PodName>,
     pub readonly: bool,
     pub state: TargetState,
+    /// When the publish was answered OK, for people alone: nothing is decided by a calendar. `None` in the journal, and in
+    /// what an older version wrote; an older version passes it over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Wall>,
 }
 
 /// How far a publish came (C16).
@@ -136,10 +141,43 @@ mod tests {
             pod: PodName::parse("ns", "p"),
             readonly: false,
             state: TargetState::Held,
+            since: None,
         };
         let with = Holds::sort(&[mount(TARGET, true)], &kubelet(), |_| Some(record.clone()));
         assert_eq!(with.holders[0].to_string(), "pod ns/p");
         assert_eq!(Holds::sort(&[], &kubelet(), |_| Some(record.clone())), Holds::default());
+    }
+
+    #[test]
+    fn c40_a_record_of_an_older_version_is_read_and_one_of_this_version_by_an_older() {
+        let older = r#"{"target":"/k/t","handle":"h","uid":"u-1","readonly":false,"state":"held"}"#;
+        let record: TargetRecord = serde_json::from_str(older).unwrap();
+        assert_eq!((record.since, serde_json::to_string(&record).unwrap().as_str()), (None, older));
+        let record = TargetRecord { since: Some(Wall { unix_ms: 1_800_000_000_000 }), ..record };
+        let newer = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<TargetRecord>(&newer).unwrap(), record);
+        // What an older version knows, which asks for no more.
+        #[derive(Deserialize)]
+        struct Older {
+            handle: Handle,
+            state: TargetState,
+        }
+        let read: Older = serde_json::from_str(&newer).unwrap();
+        assert_eq!((read.handle, read.state), (record.handle, TargetState::Held));
+    }
+
+    #[test]
+    fn c16_a_hold_fits_wherever_its_journal_entry_did() {
+        let makes = Makes { copy: true, target: true };
+        let target = TargetPath::from_mount_point(TARGET.into());
+        let handle = Handle::parse("h").unwrap();
+        let state = TargetState::Attaching(makes);
+        let journal =
+            TargetRecord { target, handle, uid: None, pod: None, readonly: false, state, since: None };
+        let since = Some(Wall { unix_ms: u64::from(u32::MAX) * 1000 });
+        let held = TargetRecord { state: TargetState::Held, since, ..journal.clone() };
+        let bytes = |record: &TargetRecord| serde_json::to_string(record).unwrap().len();
+        assert!(bytes(&held) <= bytes(&journal));
     }
 
     #[test]

@@ -34,6 +34,7 @@ fn record<B: Bench>(bench: &B, target: &str, of: &str, state: TargetState) -> Ta
         pod: PodName::parse("namespace", "pod"),
         readonly: true,
         state,
+        since: None,
     }
 }
 
@@ -54,7 +55,13 @@ fn targets<B: Bench>(bench: &mut B) {
     assert_eq!(records.target(&attaching.target), None);
     bench.wait(records.put_target(&attaching)).expect("written");
     assert_eq!(records.target(&attaching.target), Some(attaching.clone()));
-    let held = TargetRecord { state: TargetState::Held, uid: None, pod: None, ..attaching };
+    let held = TargetRecord {
+        state: TargetState::Held,
+        uid: None,
+        pod: None,
+        since: Some(Wall { unix_ms: 7 }),
+        ..attaching
+    };
     bench.wait(records.put_target(&held)).expect("written");
     let before = record(bench, "a", "h", TargetState::Held);
     bench.wait(records.put_target(&before)).expect("written");

@@ -13,6 +13,7 @@ use per_node::domain::holds::{TargetRecord, TargetState};
 use per_node::domain::pod::PodUid;
 use per_node::domain::proof::{ClusterUid, History, Marker, Revision};
 use per_node::domain::target::TargetPath;
+use per_node::domain::time::Wall;
 use per_node::ports::records::Records;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -80,6 +81,7 @@ fn record(number: usize) -> TargetRecord {
         pod: None,
         readonly: number.is_multiple_of(2),
         state: TargetState::Held,
+        since: number.is_multiple_of(3).then_some(Wall { unix_ms: number as u64 }),
     }
 }
 

@@ -91,8 +91,8 @@ fn full_tmpfs() {
 fn record_on(world: &World, records: &SlotRecords, target: &TargetPath) {
     for state in [TargetState::Attaching(Makes { copy: false, target: false }), TargetState::Held] {
         let target = target.clone();
-        let record =
-            TargetRecord { target, handle: handle("old"), uid: None, pod: None, readonly: false, state };
+        let (uid, pod, since) = (None, None, None);
+        let record = TargetRecord { target, handle: handle("old"), uid, pod, readonly: false, state, since };
         world.wait(records.put_target(&record)).expect("records have their space already");
     }
 }

@@ -70,7 +70,15 @@ fn copy(handle: &str) -> Option<Shown> {
 fn record(readonly: bool) -> TargetRecord {
     let pod = pod("own");
     let state = TargetState::Held;
-    TargetRecord { target: pod.target, handle: h("data"), uid: pod.uid, pod: None, readonly, state }
+    TargetRecord {
+        target: pod.target,
+        handle: h("data"),
+        uid: pod.uid,
+        pod: None,
+        readonly,
+        state,
+        since: None,
+    }
 }
 
 /// The decision about a publish of `data` by the pod `own`, one of whose copies lies in the trash as `t7`.

@@ -1,5 +1,7 @@
 //! C1 to C11 and C18: what a publish that is admitted does, and what it refuses by itself.
 
+use std::time::Duration;
+
 use per_node::adapters::memory::{Fault, NodeCall, WriteError};
 use per_node::domain::handle::HandleError;
 use per_node::domain::holds::{TargetRecord, TargetState};
@@ -8,6 +10,7 @@ use per_node::domain::mount_table::TargetView;
 use per_node::domain::refusal::{FailedStep, PublishError, Reason, Refusal};
 use per_node::domain::target::TargetError;
 use per_node::domain::volume_request::{AccessType, RequestError};
+use per_node::ports::clock::Clock;
 
 use crate::world::{Pod, World, capability, h, pod, poll, run};
 
@@ -164,8 +167,24 @@ fn c10_what_was_published_is_on_record_with_its_pod() {
         pod: Some(reference.name),
         readonly: false,
         state: TargetState::Held,
+        since: Some(world.clock.wall()),
     };
     assert_eq!(world.node.records_on_disk(), [record]);
+}
+
+#[test]
+fn c11_a_publish_that_comes_again_does_not_change_since_when_it_is_held() {
+    let world = World::new();
+    let web = world.running("web-0", "data");
+    let since = world.clock.wall();
+    world.clock.advance(Duration::from_secs(60));
+    world.publish(&web).unwrap();
+    let held_since = |world: &World| world.node.records_on_disk()[0].since;
+    assert_eq!(held_since(&world), Some(since));
+    // Where no record says it nobody knows.
+    run(world.records.drop_target(&web.target_path())).unwrap();
+    world.publish(&web).unwrap();
+    assert_eq!(held_since(&world), None);
 }
 
 #[test]

@@ -186,7 +186,8 @@ fn a_reboot_leaves_directories_copies_and_records_and_no_mount() {
 
 fn record(target: &str) -> TargetRecord {
     let (uid, pod) = (PodUid::parse("u"), PodName::parse("ns", "p"));
-    TargetRecord { target: at(target), handle: h("a"), uid, pod, readonly: false, state: TargetState::Held }
+    let state = TargetState::Held;
+    TargetRecord { target: at(target), handle: h("a"), uid, pod, readonly: false, state, since: None }
 }
 
 #[test]

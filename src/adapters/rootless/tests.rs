@@ -115,6 +115,7 @@ fn c40_a_restart_finds_every_mount_and_record() {
         pod: None,
         readonly: true,
         state: TargetState::Attaching(Makes { copy: true, target: true }),
+        since: None,
     };
     let marker = Marker { driver_name: "d".into(), cluster_uid: ClusterUid("c".into()) };
     now(node.double.put_target(&record)).unwrap();

@@ -186,8 +186,15 @@ impl Driver {
         if is_complete {
             return Ok(());
         }
-        let readonly = record.map_or(request.readonly, |record| record.readonly);
-        let record = target_record(handle, pod, target, readonly, TargetState::Held);
+        let readonly = record.as_ref().map_or(request.readonly, |record| record.readonly);
+        // Of a mount that nobody has a record of, nobody knows since when.
+        let since = match record.map(|record| (record.state, record.since)) {
+            Some((TargetState::Held, since)) => since,
+            Some((TargetState::Attaching(_), _)) => Some(self.ports.clock.wall()),
+            None => None,
+        };
+        let record =
+            TargetRecord { since, ..target_record(handle, pod, target, readonly, TargetState::Held) };
         match self.ports.records.put_target(&record).await {
             Ok(()) => Ok(()),
             // A journal entry that stays would let the next start undo a mount that is in use.
@@ -269,7 +276,10 @@ impl Driver {
             Err(error) => return Err(StepError::Failed(FailedStep::Attach { why: error.to_string() })),
         }
         self.check(admitted, copy.identity).await?;
-        let held = target_record(handle, pod, target, ask.readonly, TargetState::Held);
+        let held = TargetRecord {
+            since: Some(ports.clock.wall()),
+            ..target_record(handle, pod, target, ask.readonly, TargetState::Held)
+        };
         ports.records.put_target(&held).await.map_err(journal_failed)
     }
 
@@ -336,6 +346,7 @@ fn target_record(
         pod: pod.name.clone(),
         readonly,
         state,
+        since: None,
     }
 }
 
