@@ -13,6 +13,8 @@ mod connect;
 mod exit;
 mod failure;
 mod output;
+#[allow(dead_code, reason = "what status will ask")]
+mod plugins;
 mod status;
 
 use std::process::ExitCode;

@@ -1,9 +1,11 @@
-//! What goes over the sockets: the messages, servers and clients generated from `proto/` by `build.rs`.
+//! What goes over the sockets: the messages, servers and clients generated from `proto/` by `build.rs`, and the JSON of
+//! `/copies`.
 //!
 //! No decision is made here. The domain never sees these types: the inbound adapters translate.
 
 pub mod codec;
 mod redact;
+pub mod report;
 
 /// `csi.v1`: Identity and Node, and the Controller for the stub in the tests.
 pub mod csi {

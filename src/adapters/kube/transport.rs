@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
@@ -54,6 +54,24 @@ impl Transport {
         self.read_whole(answer.into_body(), limit_bytes).await
     }
 
+    /// GET with a header more, and the whole answer whatever its status: for what the API server passes on, as the proxy of a
+    /// pod does. A body that breaks off or is longer than `limit_bytes` is an error all the same.
+    ///
+    /// # Errors
+    /// `Unreachable`, `Timeout`, `Closed`, `Oversize`.
+    pub async fn ask(
+        &self,
+        path: &str,
+        header: (HeaderName, HeaderValue),
+        limit_bytes: usize,
+    ) -> Result<(u16, Vec<u8>), ApiError> {
+        let mut request = request(Method::GET, path, None, Vec::new())?;
+        request.headers_mut().insert(header.0, header.1);
+        let answer = self.answer(request).await?;
+        let code = answer.status().as_u16();
+        Ok((code, self.read_whole(answer.into_body(), limit_bytes).await?))
+    }
+
     /// GET, with the body as lines that are read one by one.
     ///
     /// # Errors
@@ -78,11 +96,15 @@ impl Transport {
         Ok(())
     }
 
-    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-        let answer = timeout(self.settings.answer_timeout, self.client.send(request))
+    async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+        timeout(self.settings.answer_timeout, self.client.send(request))
             .await
             .map_err(|_| ApiError::Timeout { waiting_for: "the head of an answer" })?
-            .map_err(|error| ApiError::Unreachable { why: without_credentials(&error) })?;
+            .map_err(|error| ApiError::Unreachable { why: without_credentials(&error) })
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
+        let answer = self.answer(request).await?;
         if answer.status().is_success() {
             return Ok(answer);
         }
