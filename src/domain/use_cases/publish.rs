@@ -187,12 +187,8 @@ impl Driver {
             return Ok(());
         }
         let readonly = record.as_ref().map_or(request.readonly, |record| record.readonly);
-        // Of a mount that nobody has a record of, nobody knows since when.
-        let since = match record.map(|record| (record.state, record.since)) {
-            Some((TargetState::Held, since)) => since,
-            Some((TargetState::Attaching(_), _)) => Some(self.ports.clock.wall()),
-            None => None,
-        };
+        // Of a mount that no record calls held, nobody knows since when.
+        let since = record.and_then(|record| record.since);
         let record =
             TargetRecord { since, ..target_record(handle, pod, target, readonly, TargetState::Held) };
         match self.ports.records.put_target(&record).await {
