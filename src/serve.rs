@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use per_node::adapters::cli::{Seccomp, ServeConfig};
 use per_node::adapters::event_log::EventLog;
+use per_node::adapters::http::PageKey;
 use per_node::adapters::kube::client::connect;
 use per_node::adapters::kube::cluster::KubeCluster;
 use per_node::adapters::kube::events::KubeEvents;
@@ -134,6 +135,7 @@ async fn serve(
         endpoint,
         registration,
         http: Some(http),
+        copies_key: config.copies_key.as_deref().and_then(PageKey::new),
         confirm_in: Some(store.path().to_owned()),
     };
     let drained = service.run(reach, shutdown).await;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::adapters::confirm;
 use crate::adapters::csi::{About, CsiService};
-use crate::adapters::http::{self, Readiness, Sources};
+use crate::adapters::http::{self, CopiesPage, PageKey, Readiness, Sources};
 use crate::adapters::registration::{Phase, Registration};
 use crate::adapters::socket::{self, BindError, Bound, Drain, ServeError, SocketPath, SocketPathError};
 use crate::domain::signal::Signal;
@@ -44,6 +44,8 @@ pub struct Reach {
     pub registration: Option<Registration>,
     /// `None`: no health, readiness and metrics.
     pub http: Option<TcpListener>,
+    /// What opens `/copies` on that port; `None`: nothing does.
+    pub copies_key: Option<PageKey>,
     /// The store whose socket takes confirmations.
     pub confirm_in: Option<PathBuf>,
 }
@@ -125,7 +127,7 @@ impl Service {
             confirmations = Some(file);
         }
         if let Some(listener) = reach.http {
-            let sources = self.sources(readiness.clone());
+            let sources = self.sources(readiness.clone(), reach.copies_key, &reach.node_id);
             let stop = shutdown.clone();
             tasks.spawn(async move {
                 if let Err(error) = http::serve(listener, sources, stop.clone()).await {
@@ -185,8 +187,15 @@ impl Service {
         ended
     }
 
-    fn sources(&self, readiness: Readiness) -> Sources {
+    fn sources(&self, readiness: Readiness, key: Option<PageKey>, node_id: &str) -> Sources {
+        let copies_page = key.map(|key| CopiesPage {
+            driver: self.driver.clone(),
+            node_id: node_id.to_owned(),
+            key,
+            started: self.ports.clock.wall(),
+        });
         Sources {
+            copies_page,
             tally: self.driver.tally().clone(),
             copies: self.ports.copies.clone(),
             clock: self.ports.clock.clone(),

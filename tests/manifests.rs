@@ -67,7 +67,7 @@ fn configuration() -> ServeConfig {
 fn configuration_of(arguments: &Value) -> ServeConfig {
     let arguments =
         arguments.as_array().expect("arguments").iter().map(|one| one.as_str().expect("a string"));
-    let typed = ["per-node"].into_iter().chain(arguments).chain(["--node-id=node"]);
+    let typed = ["per-node"].into_iter().chain(arguments).chain(["--node-id=node", "--pod-uid=uid"]);
     match CommandLine::try_parse_from(typed).expect("flags the binary knows").command {
         Command::Serve(flags) => flags.config().expect("values the binary takes"),
         Command::Confirm(_) => panic!("not serve"),
@@ -84,9 +84,11 @@ fn the_arguments_are_flags_of_the_binary_and_its_defaults() {
         panic!("not serve")
     };
     let defaults = defaults.config().expect("the defaults");
-    // What the manifest writes out, for an overlay to change, is what the binary would do by itself; its log is for machines.
-    let with_text = ServeConfig { log_format: defaults.log_format, ..written };
-    assert_eq!(format!("{with_text:?}"), format!("{defaults:?}"));
+    assert_eq!(written.copies_key.as_deref(), Some("uid"), "the operator's tool finds something to read");
+    // What the manifest writes out, for an overlay to change, is what the binary would do by itself but for that; its log is
+    // for machines.
+    let plain = ServeConfig { log_format: defaults.log_format, copies_key: None, ..written };
+    assert_eq!(format!("{plain:?}"), format!("{defaults:?}"));
 }
 
 #[test]
@@ -117,8 +119,11 @@ fn the_environment_sets_only_what_the_binary_reads() {
         let name = variable["name"].as_str().expect("a name");
         assert!(known.iter().any(|one| one == name), "{name} is no variable of the binary");
     }
-    let node_name = json!([{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]);
-    assert_eq!(container()["env"], node_name);
+    let from = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    assert_eq!(
+        container()["env"],
+        json!([from("NODE_NAME", "spec.nodeName"), from("POD_UID", "metadata.uid")])
+    );
 }
 
 #[test]

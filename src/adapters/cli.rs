@@ -79,6 +79,12 @@ pub struct ServeFlags {
     /// Where /healthz, /readyz and /metrics are served
     #[arg(long, env = "PER_NODE_HTTP", value_name = "ADDRESS:PORT", default_value = "0.0.0.0:9808", value_parser = socket_address)]
     pub http: SocketAddr,
+    /// Serve /copies there too, to those who know the UID of this pod: what `kubectl per-node` reads
+    #[arg(long, env = "PER_NODE_HTTP_COPIES")]
+    pub http_copies: bool,
+    /// The UID of the plugin's own pod, which opens /copies
+    #[arg(long, env = "POD_UID", value_name = "UID", default_value = "", hide_env_values = true)]
+    pub pod_uid: String,
     /// The kubeconfig to reach the API server with; by default the pod's own service account
     #[arg(long, env = "PER_NODE_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -143,6 +149,8 @@ pub struct ServeConfig {
     pub event_window: Duration,
     pub volume_health: bool,
     pub http: SocketAddr,
+    /// `None` without `--http-copies`.
+    pub copies_key: Option<String>,
     pub kubeconfig: Option<PathBuf>,
     pub log_format: LogFormat,
     pub seccomp: Seccomp,
@@ -158,6 +166,10 @@ pub enum FlagError {
     NodeIdTooLong,
     #[error("--registration-dir {path:?} is not an absolute path")]
     RegistrationDirRelative { path: String },
+    #[error(
+        "--http-copies needs the UID of the plugin's own pod: set --pod-uid or the environment variable POD_UID"
+    )]
+    PodUidMissing,
     #[error("--kubeconfig has no effect with --standalone: give one of them")]
     KubeconfigStandalone,
 }
@@ -173,6 +185,9 @@ impl ServeFlags {
         }
         if self.standalone && self.kubeconfig.is_some() {
             return Err(FlagError::KubeconfigStandalone);
+        }
+        if self.http_copies && self.pod_uid.is_empty() {
+            return Err(FlagError::PodUidMissing);
         }
         let registration_dir = match self.registration_dir {
             None => Some(self.kubelet_dir.join("plugins_registry")),
@@ -199,6 +214,7 @@ impl ServeFlags {
             event_window: self.event_window,
             volume_health: self.volume_health,
             http: self.http,
+            copies_key: self.http_copies.then_some(self.pod_uid),
             kubeconfig: self.kubeconfig,
             log_format: self.log_format,
             seccomp: self.seccomp,
@@ -335,6 +351,17 @@ mod tests {
         assert!(error.to_string().contains("--node-id") && error.to_string().contains("NODE_NAME"));
         flags.node_id = "n".repeat(257);
         assert_eq!(flags.config().unwrap_err(), FlagError::NodeIdTooLong);
+    }
+
+    #[test]
+    fn c45_copies_are_told_only_where_it_is_asked_for_and_never_without_a_key() {
+        assert_eq!(serve(&["--pod-uid=u-1"]).unwrap().config().unwrap().copies_key, None);
+        let config = serve(&["--http-copies", "--pod-uid=u-1"]).unwrap().config().unwrap();
+        assert_eq!(config.copies_key.as_deref(), Some("u-1"));
+        let mut flags = serve(&["--http-copies"]).unwrap();
+        flags.pod_uid = String::new();
+        let error = flags.config().unwrap_err().to_string();
+        assert!(error.contains("--pod-uid") && error.contains("POD_UID"), "{error}");
     }
 
     #[test]

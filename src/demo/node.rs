@@ -83,6 +83,7 @@ impl Node {
             endpoint: SocketPath::parse(&socket.to_string_lossy()).context("the socket's path")?,
             registration: None,
             http: None,
+            copies_key: None,
             confirm_in: None,
         };
         let service = tokio::spawn(service.run(reach, cluster.shutdown.clone()));

@@ -101,12 +101,16 @@ struct Entry {
 impl SeriesKey {
     /// The key of a refusal, its message cut to [`MESSAGE_LENGTH_MAX`].
     pub fn new(pod: PodReference, reason: Reason, mut message: String) -> SeriesKey {
-        if message.len() > MESSAGE_LENGTH_MAX {
-            let cut = (0..=MESSAGE_LENGTH_MAX).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
-            message.truncate(cut);
-        }
+        message.truncate(cut(&message, MESSAGE_LENGTH_MAX).len());
         SeriesKey { pod, reason, message }
     }
+}
+
+/// The text as far as it has at most `length_max` bytes, cut between two characters.
+pub(super) fn cut(text: &str, length_max: usize) -> &str {
+    let end = text.len().min(length_max);
+    let at = (0..=end).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    &text[..at]
 }
 
 impl EventName {

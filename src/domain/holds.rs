@@ -72,10 +72,7 @@ impl Holds {
             .iter()
             .map(|mount| {
                 let target = TargetPath::from_mount_point(mount.mount_point.clone());
-                let is_target = mount.shown.at_root
-                    && target.is_below(kubelet_dir)
-                    && !target.is_subpath_bind(kubelet_dir);
-                (target, is_target)
+                (target, is_target(mount, kubelet_dir))
             })
             .collect();
         targets.sort();
@@ -95,6 +92,13 @@ impl Holds {
     pub fn other_than(&self, pod: &Pod) -> Option<&Pod> {
         self.holders.iter().find(|holder| !holder.is_same_as(pod))
     }
+}
+
+/// Whether the mount is a pod's target: it shows the copy's root below the kubelet's directory and is none of the kubelet's
+/// own binds (C15).
+pub fn is_target(mount: &StoreMount, kubelet_dir: &KubeletDir) -> bool {
+    let target = TargetPath::from_mount_point(mount.mount_point.clone());
+    mount.shown.at_root && target.is_below(kubelet_dir) && !target.is_subpath_bind(kubelet_dir)
 }
 
 /// The pod whose target this is: by its record where there is one, else by the path.

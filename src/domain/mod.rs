@@ -14,6 +14,7 @@ pub mod outage;
 pub mod pod;
 pub mod proof;
 pub mod publish;
+pub mod recent_refusals;
 pub mod refusal;
 pub mod signal;
 pub mod sweep;

@@ -2,6 +2,8 @@
 //!
 //! Inside the store nothing follows a symlink.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use thiserror::Error;
 
@@ -156,8 +158,16 @@ pub trait Copies: Send + Sync {
     /// The bytes that the latest walks counted over all copies, and how many copies are counted in it.
     fn counted(&self) -> Counted;
 
-    /// Whether a walk over the copy has ended, so that it is in the sum of `counted`.
-    fn is_counted(&self, handle: &Handle) -> bool;
+    /// What the latest walk over the copy that ended has counted, so that it is in the sum of `counted`. From memory: it
+    /// asks nobody and begins nothing.
+    fn measured(&self, handle: &Handle) -> Option<Measured>;
+}
+
+/// What a walk counted, and how long ago it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measured {
+    pub usage: Usage,
+    pub ago: Duration,
 }
 
 /// The sum over the copies that were walked so far.

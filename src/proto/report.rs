@@ -190,9 +190,21 @@ pub struct Refusal {
     pub last: String,
 }
 
+/// RFC 3339 in whole seconds, rounded down.
+#[must_use]
+pub fn timestamp(unix_ms: u64) -> String {
+    let seconds = i64::try_from(unix_ms / 1000).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_whole_seconds_of_utc() {
+        assert_eq!(timestamp(1_796_000_000_999), "2026-11-30T00:53:20Z");
+    }
 
     #[test]
     fn a_later_versions_fields_are_passed_over_and_missing_ones_are_not_known() {

@@ -166,6 +166,9 @@ fn usage<B: Bench>(bench: &mut B) {
     let full = bench.wait(copies.usage(&handle("full"))).expect("counted");
     assert_eq!((full.used_inodes, full.complete), (4, true));
     assert!(full.used_bytes >= empty.used_bytes + 30_000, "{full:?}, {empty:?}");
+    for (name, usage) in [("empty", Some(empty)), ("full", Some(full)), ("h", None)] {
+        assert_eq!(copies.measured(&handle(name)).map(|measured| measured.usage), usage, "{name}");
+    }
     let counted = copies.counted();
     assert_eq!((counted.copies, counted.unfinished), (2, 0));
     assert_eq!(counted.bytes, full.used_bytes + empty.used_bytes);

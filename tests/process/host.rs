@@ -238,8 +238,14 @@ pub fn free_port() -> SocketAddr {
 
 /// A page of the driver's: status line and body.
 pub async fn page(address: SocketAddr, path: &str) -> String {
+    page_with(address, path, &[]).await
+}
+
+/// The same, asked for with these headers.
+pub async fn page_with(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> String {
     let mut stream = TcpStream::connect(address).await.expect("connect");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.expect("write");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.expect("read");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::host::{Host, free_port, page};
+use super::host::{Host, free_port, page, page_with};
 
 #[tokio::test]
 async fn c45_health_readiness_and_metrics_are_on_one_port() {
@@ -25,6 +25,33 @@ async fn c45_health_readiness_and_metrics_are_on_one_port() {
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
+}
+
+#[tokio::test]
+async fn c45_copies_are_told_to_those_who_know_the_pods_uid_and_no_name_inside_one() {
+    let host = Host::start().await;
+    let address = free_port();
+    let mut command = host.serve();
+    command
+        .env("PER_NODE_HTTP", address.to_string())
+        .env("PER_NODE_HTTP_COPIES", "true")
+        .env("POD_UID", "the-pods-uid");
+    let driver = host.spawn(command, "driver.log");
+    host.is_served().await;
+    host.publish("example-store", "u1").await.expect("published");
+    let inside = host.seen(&host.target("u1")).join("name-inside");
+    fs::create_dir_all(inside.join("name-further-inside")).expect("mkdir");
+    let unasked = page(address, "/copies").await;
+    assert!(unasked.starts_with("HTTP/1.1 403") && !unasked.contains("example-store"), "{unasked}");
+    let told = page_with(address, "/copies", &[("X-Per-Node-Pod-Uid", "the-pods-uid")]).await;
+    assert!(told.starts_with("HTTP/1.1 200"), "{told}");
+    for word in
+        ["\"handle\":\"example-store\"", "\"pod\":\"name-u1\"", "\"since\":\"20", "\"node\":\"node-1\""]
+    {
+        assert!(told.contains(word), "{word} in {told}");
+    }
+    assert!(!told.contains("inside"), "{told}");
+    assert!(!driver.log().contains("the-pods-uid"), "{}", driver.log());
 }
 
 #[tokio::test]

@@ -11,9 +11,12 @@ use super::host::Host;
 type Change = fn(&Host, &mut Command);
 
 /// What is wrong, the words of the line, and how it is made wrong.
-const CASES: [(&str, &[&str], Change); 12] = [
+const CASES: [(&str, &[&str], Change); 13] = [
     ("no node id", &["--node-id", "NODE_NAME"], |_, command| {
         command.env_remove("NODE_NAME");
+    }),
+    ("copies told to nobody in particular", &["--http-copies", "--pod-uid", "POD_UID"], |_, command| {
+        command.env("PER_NODE_HTTP_COPIES", "true").env_remove("POD_UID");
     }),
     ("an endpoint that is no unix socket", &["--endpoint", "tcp://"], |_, command| {
         command.env("CSI_ENDPOINT", "tcp://127.0.0.1:1");

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod calls;
+mod copies_page;
 mod health;
 mod lifetime;
 mod outcomes;

@@ -13,7 +13,7 @@ use per_node::domain::signal::Signal;
 use per_node::domain::tally::Tally;
 use per_node::domain::target::KubeletDir;
 use per_node::domain::time::Wall;
-use per_node::domain::use_cases::driver::{Driver, Settings};
+use per_node::domain::use_cases::driver::{Driver, Ports, Settings};
 use per_node::proto::csi::identity_client::IdentityClient;
 use per_node::proto::csi::node_client::NodeClient;
 use per_node::proto::csi::volume_capability::access_mode::Mode;
@@ -39,6 +39,7 @@ pub struct Rig {
     pub node: Node,
     pub api: ApiServer,
     pub driver: Arc<Driver>,
+    pub ports: Ports,
     pub shutdown: CancellationToken,
     pub server: JoinHandle<Drain>,
     root: TempDir,
@@ -64,8 +65,12 @@ impl Rig {
             event_window: Duration::from_secs(600),
         };
         let ports = ports(&node, &api, Some(api.follow(DRIVER)), &clock);
-        let driver =
-            Arc::new(Driver::new(ports, settings, Arc::new(Tally::default()), Arc::new(Signal::default())));
+        let driver = Arc::new(Driver::new(
+            ports.clone(),
+            settings,
+            Arc::new(Tally::default()),
+            Arc::new(Signal::default()),
+        ));
         let root = TempDir::new().expect("a directory");
         let shutdown = CancellationToken::new();
         let about = About { driver_name: DRIVER.to_owned(), node_id: NODE_ID.to_owned(), volume_health };
@@ -74,7 +79,7 @@ impl Rig {
         let bound = socket::bind(&SocketPath::parse(&path).expect("a path")).await.expect("bind");
         let serve = socket::serve(csi.routes(), bound, shutdown.clone(), csi.calls());
         let server = tokio::spawn(async { serve.await.expect("serves") });
-        Rig { node, api, driver, shutdown, server, root }
+        Rig { node, api, driver, ports, shutdown, server, root }
     }
 
     pub fn socket(&self) -> PathBuf {

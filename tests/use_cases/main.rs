@@ -14,6 +14,7 @@ mod killed;
 mod must_not;
 mod publish;
 mod reconcile;
+mod report;
 mod statistics;
 mod sweep;
 mod sweep_proof;

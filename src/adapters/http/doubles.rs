@@ -15,7 +15,7 @@ use crate::domain::volume_request::Gid;
 use crate::ports::clock::Clock;
 use crate::ports::cluster::{Cluster, ClusterError, NamedHandles, WatchHealth};
 use crate::ports::copies::{
-    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
+    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Measured, Usage,
 };
 
 /// The store.
@@ -26,7 +26,7 @@ impl Copies for Store {
     fn counted(&self) -> Counted {
         self.0
     }
-    fn is_counted(&self, _: &Handle) -> bool {
+    fn measured(&self, _: &Handle) -> Option<Measured> {
         unreachable!("a page asked about one copy")
     }
     async fn find(&self, _: &Handle) -> Result<Option<FileIdentity>, CopiesError> {

@@ -1,8 +1,9 @@
-//! `/healthz`, `/readyz` and `/metrics` on one port (C45).
+//! `/healthz`, `/readyz`, `/metrics` and, where it is asked for, `/copies` on one port (C45).
 //!
 //! Everything is answered from memory: neither disk nor API server is touched, so that a probe never fails, and a
 //! scrape never hangs, because of them. It tells; it never changes anything.
 
+mod copies;
 mod listener;
 mod metrics;
 mod readiness;
@@ -27,6 +28,7 @@ use crate::ports::clock::Clock;
 use crate::ports::cluster::Cluster;
 use crate::ports::copies::Copies;
 
+pub use copies::{CopiesPage, PageKey};
 pub use readiness::Readiness;
 
 /// What Prometheus takes a page of OpenMetrics for.
@@ -46,6 +48,8 @@ pub struct Sources {
     /// `None` with `--standalone`.
     pub cluster: Option<Arc<dyn Cluster>>,
     pub readiness: Readiness,
+    /// `None` without `--http-copies`.
+    pub copies_page: Option<CopiesPage>,
 }
 
 /// What the handlers share.
@@ -54,13 +58,14 @@ struct Shared {
     registry: Registry,
 }
 
-/// The three pages.
+/// The pages.
 pub fn router(sources: Sources) -> Router {
     let registry = metrics::registry(sources.clone());
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics_page))
+        .route("/copies", get(copies::copies))
         .with_state(Arc::new(Shared { sources, registry }))
 }
 

@@ -36,6 +36,7 @@ async fn open(standalone: bool) -> Port {
         clock: Arc::new(Stopped),
         cluster: (!standalone).then(|| watched.clone() as Arc<dyn Cluster>),
         readiness: readiness.clone(),
+        copies_page: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -23,7 +23,7 @@ use crate::domain::mount_table::FileIdentity;
 use crate::domain::trash::{CopyMark, TrashId};
 use crate::domain::volume_request::Gid;
 use crate::ports::copies::{
-    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
+    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Measured, Usage,
 };
 
 /// Copies of one store.
@@ -348,7 +348,7 @@ impl Copies for LinuxCopies {
         self.walks.counted()
     }
 
-    fn is_counted(&self, handle: &Handle) -> bool {
-        self.walks.is_counted(handle)
+    fn measured(&self, handle: &Handle) -> Option<Measured> {
+        self.walks.measured(handle)
     }
 }

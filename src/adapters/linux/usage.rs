@@ -18,7 +18,7 @@ use super::descent::{self, Descent};
 use super::failure::{Failure, Outcome, Step};
 use super::store::StoreDirs;
 use crate::domain::handle::Handle;
-use crate::ports::copies::{Counted, Usage};
+use crate::ports::copies::{Counted, Measured, Usage};
 
 /// The longest that a caller waits for a walk.
 pub const ANSWER_WITHIN: Duration = Duration::from_millis(900);
@@ -124,9 +124,10 @@ impl UsageWalks {
         counted
     }
 
-    /// Whether a walk over the copy has ended.
-    pub fn is_counted(&self, handle: &Handle) -> bool {
-        self.shared.state().copies.get(handle).is_some_and(|known| known.whole.is_some())
+    /// The latest walk over the copy that has ended.
+    pub fn measured(&self, handle: &Handle) -> Option<Measured> {
+        let (usage, ended, _) = self.shared.state().copies.get(handle)?.whole?;
+        Some(Measured { usage, ago: ended.elapsed() })
     }
 
     /// The copy is gone.

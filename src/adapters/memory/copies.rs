@@ -1,18 +1,19 @@
 //! The port `Copies` on a node in memory: a store that can be full, and copies with real contents.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::kernel_fault::{KernelFault, copies_error, errno, failure, of_fault};
 use super::node::{Node, NodeCall};
-use super::world::{BLOCK_BYTES, StoreEntry, World};
+use super::world::{BLOCK_BYTES, Directory, StoreEntry, World};
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::{FileIdentity, Place};
 use crate::domain::trash::{CopyMark, TrashId};
 use crate::domain::volume_request::Gid;
 use crate::ports::copies::{
-    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
+    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Measured, Usage,
 };
 
 /// Group rwx and the setgid bit, which C7 adds to a copy's root.
@@ -203,8 +204,7 @@ impl Copies for MemoryCopies {
         self.call(NodeCall::Usage, "getdents", &path, |world| {
             let inode = world.copy_inode(handle.as_str())?.ok_or(errno::ENOENT)?;
             let copy = world.directories.get(&inode).ok_or(errno::ENOENT)?;
-            let (used_bytes, used_inodes) = (copy.used_bytes(), 1 + copy.files.len() as u64);
-            Ok(Usage { used_bytes, used_inodes, complete: !world.walks_unfinished })
+            Ok(Usage { complete: !world.walks_unfinished, ..usage_of(copy) })
         })
         .await
     }
@@ -236,10 +236,16 @@ impl Copies for MemoryCopies {
         Counted { copies, bytes: bytes.iter().sum(), unfinished }
     }
 
-    fn is_counted(&self, handle: &Handle) -> bool {
+    fn measured(&self, handle: &Handle) -> Option<Measured> {
         let world = self.node.world();
-        !world.walks_unfinished && world.copies.contains_key(handle.as_str())
+        let StoreEntry::Directory(inode) = world.copies.get(handle.as_str())? else { return None };
+        let usage = usage_of(world.directories.get(inode)?);
+        (!world.walks_unfinished).then_some(Measured { usage, ago: Duration::ZERO })
     }
+}
+
+fn usage_of(copy: &Directory) -> Usage {
+    Usage { used_bytes: copy.used_bytes(), used_inodes: 1 + copy.files.len() as u64, complete: true }
 }
 
 fn capacity(world: &World) -> Capacity {

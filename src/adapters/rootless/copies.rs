@@ -15,7 +15,7 @@ use crate::domain::mount_table::{FileIdentity, Place};
 use crate::domain::trash::{CopyMark, TrashId};
 use crate::domain::volume_request::Gid;
 use crate::ports::copies::{
-    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Usage,
+    Capacity, Copies, CopiesError, Counted, Deletion, Ensured, Examined, Listing, Measured, Usage,
 };
 
 /// What a group gets on a copy's root: all, and its files are the group's too (C7).
@@ -129,7 +129,7 @@ impl Copies for Rootless {
         self.found(handle)?;
         self.refuse_mount_point(&path)?;
         std::fs::rename(&path, &trash).map_err(|error| of_copy("rename", &path, &error))?;
-        self.measured().forget(handle);
+        self.latest_walks().forget(handle);
         let followed = self.follow(&Place::Copy(handle.clone()), &Place::Trash(id));
         // The copy is in the trash; a mount that does not say so would let it be deleted under a pod.
         followed.map_err(|error| CopiesError::Unknown(failure("follow the copy into", &trash, &error)))
@@ -153,7 +153,7 @@ impl Copies for Rootless {
     async fn delete_in_place(&self, handle: &Handle) -> Result<Deletion, CopiesError> {
         let path = self.copy_path(handle);
         self.refuse_mount_point(&path)?;
-        self.measured().forget(handle);
+        self.latest_walks().forget(handle);
         Ok(walk::delete_tree(&path))
     }
 
@@ -178,7 +178,7 @@ impl Copies for Rootless {
     async fn usage(&self, handle: &Handle) -> Result<Usage, CopiesError> {
         let path = self.copy_path(handle);
         let usage = measure::measure_tree(&path).map_err(|error| of_copy("measure", &path, &error))?;
-        self.measured().put(handle, usage);
+        self.latest_walks().put(handle, usage);
         Ok(usage)
     }
 
@@ -200,11 +200,11 @@ impl Copies for Rootless {
     }
 
     fn counted(&self) -> Counted {
-        self.measured().sum()
+        self.latest_walks().sum()
     }
 
-    fn is_counted(&self, handle: &Handle) -> bool {
-        self.measured().has(handle)
+    fn measured(&self, handle: &Handle) -> Option<Measured> {
+        self.latest_walks().of(handle)
     }
 }
 

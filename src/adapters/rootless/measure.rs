@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Instant;
 
 use crate::domain::handle::Handle;
-use crate::ports::copies::{Counted, Usage};
+use crate::ports::copies::{Counted, Measured, Usage};
 
 /// How many files one walk counts before it answers with what it has (C46).
 pub const MEASURED_FILES_MAX: u64 = 200_000;
@@ -15,7 +16,7 @@ const BLOCK_BYTES: u64 = 512;
 
 /// What the latest walk counted for each copy.
 #[derive(Debug, Default)]
-pub struct Measured(BTreeMap<Handle, Usage>);
+pub struct Walks(BTreeMap<Handle, (Usage, Instant)>);
 
 /// Counts blocks and inodes, each inode once; what cannot be read is not counted.
 pub fn measure_tree(root: &Path) -> io::Result<Usage> {
@@ -52,24 +53,24 @@ impl Usage {
     }
 }
 
-impl Measured {
+impl Walks {
     pub fn put(&mut self, handle: &Handle, usage: Usage) {
-        self.0.insert(handle.clone(), usage);
+        self.0.insert(handle.clone(), (usage, Instant::now()));
     }
 
     pub fn forget(&mut self, handle: &Handle) {
         self.0.remove(handle);
     }
 
-    pub fn has(&self, handle: &Handle) -> bool {
-        self.0.contains_key(handle)
+    pub fn of(&self, handle: &Handle) -> Option<Measured> {
+        self.0.get(handle).map(|(usage, ended)| Measured { usage: *usage, ago: ended.elapsed() })
     }
 
     pub fn sum(&self) -> Counted {
         Counted {
             copies: self.0.len() as u64,
-            bytes: self.0.values().map(|usage| usage.used_bytes).sum(),
-            unfinished: self.0.values().filter(|usage| !usage.complete).count() as u64,
+            bytes: self.0.values().map(|(usage, _)| usage.used_bytes).sum(),
+            unfinished: self.0.values().filter(|(usage, _)| !usage.complete).count() as u64,
         }
     }
 }

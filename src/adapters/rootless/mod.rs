@@ -36,7 +36,7 @@ use thiserror::Error;
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::FileIdentity;
 use crate::domain::trash::TrashId;
-use measure::Measured;
+use measure::Walks;
 use mount_file::MountFile;
 use record_file::RecordFile;
 
@@ -67,7 +67,7 @@ pub struct Rootless {
     copy_mode: u32,
     mounts: Mutex<MountFile>,
     records: Mutex<RecordFile>,
-    measured: Mutex<Measured>,
+    walks: Mutex<Walks>,
     /// Counts directories that have no name yet, so that no two are one.
     stages: AtomicU64,
 }
@@ -97,7 +97,7 @@ impl Rootless {
             copy_mode,
             mounts: Mutex::new(mounts),
             records: Mutex::new(records),
-            measured: Mutex::default(),
+            walks: Mutex::default(),
             stages: AtomicU64::new(0),
         })
     }
@@ -127,8 +127,8 @@ impl Rootless {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn measured(&self) -> MutexGuard<'_, Measured> {
-        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
+    fn latest_walks(&self) -> MutexGuard<'_, Walks> {
+        self.walks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

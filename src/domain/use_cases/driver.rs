@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::lock::Mutex as AsyncMutex;
 
 use super::events::Events;
+use super::sight::Sight;
 use crate::domain::handle::Handle;
 use crate::domain::locks::HandleLocks;
 use crate::domain::proof::Epochs;
@@ -55,6 +56,8 @@ pub struct Driver {
     pub(super) trash_wanted: Signal,
     /// Copies of which nobody knows whether they are condemned on record (C23).
     pub(super) undecided: Mutex<BTreeSet<Handle>>,
+    /// What was last seen, for the report.
+    pub(super) sight: Sight,
     /// One drain of the trash at a time.
     pub(super) trash_drain: AsyncMutex<()>,
 }
@@ -74,6 +77,7 @@ impl Driver {
             sweep_wanted,
             trash_wanted: Signal::default(),
             undecided: Mutex::default(),
+            sight: Sight::default(),
             trash_drain: AsyncMutex::new(()),
         }
     }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use super::driver::Driver;
 use crate::domain::event_series::{Post, PostOutcome, Recorded, Series, SeriesBook, SeriesKey};
+use crate::domain::handle::Handle;
 use crate::domain::outage::Outage;
 use crate::domain::pod::PodReference;
+use crate::domain::recent_refusals::{RecentRefusals, RefusalKey};
 use crate::domain::refusal::Refusal;
 use crate::domain::signal::Signal;
 use crate::ports::event_sink::EventSinkError;
@@ -24,12 +26,13 @@ pub struct Events {
     wanted: Signal,
     /// Of creating and of patching: a role may allow one of them.
     outages: Mutex<[Outage; 2]>,
+    recent: Mutex<RecentRefusals>,
 }
 
 impl Events {
     pub(super) fn new(window: Duration, kept: Vec<Series>) -> Events {
         let book = Mutex::new(SeriesBook::new(window, kept));
-        Events { book, wanted: Signal::default(), outages: Mutex::default() }
+        Events { book, wanted: Signal::default(), outages: Mutex::default(), recent: Mutex::default() }
     }
 
     pub(super) fn wanted(&self) -> &Signal {
@@ -39,6 +42,11 @@ impl Events {
     /// The lock is held for the time of a look at the book and never over an await.
     fn book(&self) -> MutexGuard<'_, SeriesBook> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was refused lately; the lock is held as the book's is.
+    pub(super) fn recent(&self) -> MutexGuard<'_, RecentRefusals> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Logs a post that has to be tried again, once for each outage, and the end of one.
@@ -57,12 +65,14 @@ impl Events {
 }
 
 impl Driver {
-    /// Counts a refusal, and queues its event where the request named a pod.
-    pub(super) fn tell(&self, refusal: &Refusal, pod: Option<PodReference>) {
-        let reason = refusal.reason();
+    /// Counts a refusal of a publish of `volume_id`, and queues its event where the request named a pod.
+    pub(super) fn tell(&self, refusal: &Refusal, volume_id: &str, pod: Option<PodReference>) {
+        let (reason, message) = (refusal.reason(), refusal.to_string());
         self.tally.refused(reason);
+        let recent = RefusalKey::new(Handle::parse(volume_id).ok(), pod.clone(), reason, &message);
+        self.events.recent().record(recent, self.ports.clock.wall());
         let Some(pod) = pod else { return };
-        let key = SeriesKey::new(pod, reason, refusal.to_string());
+        let key = SeriesKey::new(pod, reason, message);
         let recorded = {
             let mut book = self.events.book();
             let recorded = book.record(key, self.ports.clock.wall());

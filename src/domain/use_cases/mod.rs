@@ -11,6 +11,8 @@ mod proof_search;
 pub mod publish;
 pub mod reconcile;
 mod removal;
+pub mod report;
+mod sight;
 pub mod statistics;
 pub mod sweeper;
 pub mod trash;

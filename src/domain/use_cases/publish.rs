@@ -48,7 +48,7 @@ impl Driver {
                 Some(target) => Pod::of_request(&request.pod, &target, kubelet_dir).reference(),
                 None => request.pod.reference(),
             };
-            self.tell(refusal, pod);
+            self.tell(refusal, &request.volume_id, pod);
         }
         answer
     }
@@ -105,6 +105,7 @@ impl Driver {
                 // Whoever looked for copies that nobody holds meanwhile saw this one between two states (C22).
                 self.epochs.advance(handle);
                 done?;
+                self.sight.found(handle);
                 log_published(request, &admitted);
                 Ok(())
             }

@@ -12,8 +12,11 @@ impl Driver {
     /// Goes through the records and the mounts once. A failure is logged, its record stays, and the next
     /// call tries again; only a mount table that cannot be read is an error, for then nothing is known.
     pub async fn reconcile(&self) -> Result<(), MountsError> {
+        let table = self.ports.mounts.table().await?.mounts;
+        let handled = table.iter().filter_map(|mount| Some((mount, self.handle_at(&mount.shown.place)?)));
+        self.sight.mounted(handled, &self.settings.kubelet_dir);
         let mut mounted = Vec::new();
-        for mount in self.ports.mounts.table().await?.mounts {
+        for mount in table {
             if mount.shown.at_root {
                 mounted.push((TargetPath::from_mount_point(mount.mount_point), mount.shown.place));
             }

@@ -34,6 +34,7 @@ impl Sweeper {
         let outcome = self.take_its_name(handle).await;
         drop(guard);
         if outcome == SweepOutcome::Removed {
+            self.driver.sight.gone(handle);
             tracing::info!(%handle, "copy removed: no PersistentVolume names it");
             self.driver.trash_wanted.raise();
         }

@@ -43,6 +43,7 @@ impl Driver {
         }
         let usage = self.ports.copies.usage(&handle).await.map_err(measure_failed)?;
         let capacity = self.ports.copies.capacity().await.map_err(measure_failed)?;
+        self.sight.measured(capacity, self.ports.clock.wall());
         Ok(Statistics { usage, capacity })
     }
 }
@@ -55,8 +56,14 @@ impl Driver {
             Ok(listing) => listing,
             Err(error) => return tracing::warn!(%error, "the copies cannot be listed"),
         };
+        let now = self.ports.clock.wall();
         self.tally.copies.store(listing.handles.len() as u64, Ordering::Relaxed);
-        for handle in listing.handles.iter().filter(|handle| !self.ports.copies.is_counted(handle)) {
+        self.sight.listed(&listing.handles, now);
+        match self.ports.copies.capacity().await {
+            Ok(capacity) => self.sight.measured(capacity, now),
+            Err(error) => tracing::debug!(%error, "the store's space cannot be told"),
+        }
+        for handle in listing.handles.iter().filter(|handle| self.ports.copies.measured(handle).is_none()) {
             if let Err(error) = self.ports.copies.usage(handle).await {
                 tracing::debug!(%handle, %error, "copy not measured");
             }

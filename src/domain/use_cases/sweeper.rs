@@ -167,6 +167,7 @@ impl Sweeper {
         let tally = &self.driver.tally;
         tally.copies.store(listing.handles.len() as u64, Ordering::Relaxed);
         tally.strangers.store(listing.strangers.len() as u64, Ordering::Relaxed);
+        self.driver.sight.listed(&listing.handles, self.driver.ports.clock.wall());
         self.strangers.retain(|known| listing.strangers.contains(known));
         for stranger in &listing.strangers {
             if self.strangers.insert(stranger.clone()) {

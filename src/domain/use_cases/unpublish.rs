@@ -102,6 +102,7 @@ impl Driver {
             let path = target.as_path().display();
             tracing::warn!(volume = key, target_path = %path, %error, "record of an unpublished target not dropped");
         }
+        self.sight.unmounted(target);
         if let Ok(handle) = Handle::parse(key) {
             self.epochs.advance(&handle);
         }
