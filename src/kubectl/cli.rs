@@ -1,6 +1,8 @@
 //! The command line: what every command has in common, and each command's own flags. Nothing is asked of a cluster here.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -98,7 +100,8 @@ pub struct OutputFlags {
 Examples:
   kubectl per-node status
   kubectl per-node status build-cache -o wide
-  kubectl per-node status -o json | jq '.volumes[] | select(.orphan) | .handle'")]
+  kubectl per-node status -o json | jq '.volumes[] | select(.orphan) | .handle'
+  kubectl per-node status --watch")]
 pub struct StatusFlags {
     /// Only this volume: a PersistentVolume's name, or a handle
     #[arg(value_name = "VOLUME")]
@@ -107,6 +110,18 @@ pub struct StatusFlags {
     pub plugin: PluginFlags,
     #[command(flatten)]
     pub output: OutputFlags,
+    /// Follow: look again and again, and show what has changed
+    #[arg(short = 'w', long)]
+    pub watch: bool,
+    /// How long to wait between two looks of --watch
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
+    pub watch_every: Duration,
+    /// How long a node may take to answer
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
+    pub node_deadline: Duration,
+    /// How many nodes are asked at a time
+    #[arg(long, value_name = "NODES", default_value = "32")]
+    pub parallel: NonZeroUsize,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -46,6 +46,12 @@ pub enum Failure {
         /// One sentence that names the flag or argument.
         why: String,
     },
+    /// Nothing in the cluster has the name that was asked for.
+    #[error("{why}")]
+    Missing {
+        /// What was looked for, and where.
+        why: String,
+    },
     /// Something on this machine.
     #[error("{what}: {why}")]
     Local {
@@ -62,9 +68,11 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage { .. } => Exit::Usage,
-            Self::Connect { .. } | Self::Forbidden { .. } | Self::Api { .. } | Self::Local { .. } => {
-                Exit::Failed
-            }
+            Self::Connect { .. }
+            | Self::Forbidden { .. }
+            | Self::Api { .. }
+            | Self::Missing { .. }
+            | Self::Local { .. } => Exit::Failed,
         }
     }
 }

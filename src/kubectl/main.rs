@@ -12,8 +12,8 @@ mod completion;
 mod connect;
 mod exit;
 mod failure;
+mod human;
 mod output;
-#[allow(dead_code, reason = "what status will ask")]
 mod plugins;
 mod status;
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 use per_node::adapters::kube::api_error::ApiError;
 use per_node::adapters::kube::transport::query_escaped;
-use per_node::proto::report::{API_VERSION, Envelope, KEY_HEADER, NODE_COPIES, NodeReport, RefusalToTell};
+use per_node::proto::report::{
+    API_VERSION, Envelope, KEY_HEADER, NODE_COPIES, NodeReport, REFUSAL, RefusalToTell,
+};
 use serde::Deserialize;
 
 use crate::api::{Api, Resource, Selector};
@@ -199,7 +201,9 @@ impl Plugin {
 
     /// Whose "no" it is: the plugin's has a kind of its own, the API server's is a Status.
     fn refused(&self, code: u16, body: &[u8]) -> Unheard {
-        if let Ok(refusal) = serde_json::from_slice::<RefusalToTell>(body) {
+        // A Status has the same fields.
+        let refusal = serde_json::from_slice::<RefusalToTell>(body).ok();
+        if let Some(refusal) = refusal.filter(|refusal| refusal.kind == REFUSAL) {
             return Unheard::NotTold { why: refusal.message };
         }
         match ApiError::from_answer(code, None, body) {
@@ -259,7 +263,8 @@ mod tests {
     #[test]
     fn whose_no_it_is_is_told() {
         let plugin = plugin();
-        let forbidden = br#"{"kind":"Status","apiVersion":"v1","reason":"Forbidden","code":403}"#;
+        let forbidden =
+            br#"{"kind":"Status","apiVersion":"v1","reason":"Forbidden","code":403,"message":"no"}"#;
         assert_eq!(plugin.refused(403, forbidden), Unheard::Forbidden { namespace: "per-node".into() });
         let refusal = br#"{"apiVersion":"per-node.liken.sh/v1","kind":"Refusal","message":"no key"}"#;
         assert_eq!(plugin.refused(403, refusal), Unheard::NotTold { why: "no key".into() });

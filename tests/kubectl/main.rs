@@ -1,6 +1,7 @@
 //! `kubectl per-node` as a process, against a fake API server: what it prints, its exit codes, the rights it needs, and what
 //! it says of nodes that do not answer. Everything runs without privilege.
 
+mod cluster;
 #[path = "../support/objects_api.rs"]
 #[allow(dead_code)]
 mod objects_api;

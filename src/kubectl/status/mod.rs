@@ -1,54 +1,63 @@
-//! `status`: every volume of the driver, with its phase and claim.
+//! `status`: every volume's copies on every node, from the API server's objects and from each plugin's `/copies`.
 
+mod answer;
+mod gather;
+mod rows;
 mod volumes;
+mod watch;
 
-use serde::Serialize;
+use answer::ClusterStatus;
 
+use crate::api::Api;
 use crate::cli::{ReachFlags, StatusFlags};
 use crate::connect::connect;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{self, Cell, Format, Table, Tone};
-use volumes::Volume;
+use crate::output::{self, Format};
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    volumes: Vec<Volume>,
-}
+/// How many sentences of what is missing are written out; the JSON has them all.
+const MISSING_TOLD_MAX: usize = 20;
 
-/// Shows it once.
+/// Shows it once, or follows.
 pub async fn run(reach: &ReachFlags, flags: StatusFlags) -> Result<Exit, Failure> {
     let api = connect(reach).await?;
-    let mut volumes = volumes::list(&api, &reach.driver_name).await?;
-    if let Some(only) = &flags.volume {
-        volumes.retain(|volume| volume.name == *only || volume.handle == *only);
+    if flags.watch {
+        return watch::follow(&api, reach, &flags).await;
     }
-    match flags.output.format {
-        Format::Json | Format::Yaml => output::print_object(&Answer { volumes }, flags.output.format)?,
-        Format::Table | Format::Wide => {
-            let mut table = Table::new(&["VOLUME", "HANDLE", "PHASE", "CLAIM"]);
-            for Volume { name, handle, phase, claim } in volumes {
-                table.row(vec![
-                    name.into(),
-                    handle.into(),
-                    phase_cell(phase),
-                    claim.unwrap_or_default().into(),
-                ]);
-            }
-            output::print_table(&table)?;
-        }
-    }
-    Ok(Exit::Complete)
+    once(&api, reach, &flags).await
 }
 
-/// A phase that keeps pods waiting is told by colour too.
-fn phase_cell(phase: String) -> Cell {
-    let tone = match phase.as_str() {
-        "Bound" => Tone::Good,
-        "Released" | "Terminating" => Tone::Warning,
-        "Failed" => Tone::Fault,
-        _ => Tone::Plain,
-    };
-    Cell::toned(phase, tone)
+async fn once(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Result<Exit, Failure> {
+    let status = gather::gather(api, reach, flags).await?;
+    if let Some(asked) =
+        flags.volume.as_deref().filter(|_| status.volumes.is_empty() && status.missing.is_empty())
+    {
+        let why = format!("no PersistentVolume of {} and no copy is called {asked}", reach.driver_name);
+        return Err(Failure::Missing { why });
+    }
+    match flags.output.format {
+        Format::Json | Format::Yaml => output::print_object(&status, flags.output.format)?,
+        Format::Table => output::print_table(&rows::table(&rows::rows(&status), false))?,
+        Format::Wide => output::print_table(&rows::table(&rows::rows(&status), true))?,
+    }
+    tell(&status);
+    Ok(exit(&status))
+}
+
+/// What is missing, and what plugins say of themselves.
+fn tell(status: &ClusterStatus) {
+    let notes =
+        status.nodes.iter().flat_map(|node| node.notes.iter().map(|note| format!("{}: {note}", node.node)));
+    for (lines, word) in [(status.missing.clone(), "missing"), (notes.collect(), "note")] {
+        for line in lines.iter().take(MISSING_TOLD_MAX) {
+            output::say(&format!("{word}: {line}"));
+        }
+        if let more @ 1.. = lines.len().saturating_sub(MISSING_TOLD_MAX) {
+            output::say(&format!("{word}: and {more} more; -o json has them all"));
+        }
+    }
+}
+
+fn exit(status: &ClusterStatus) -> Exit {
+    if status.missing.is_empty() { Exit::Complete } else { Exit::Partial }
 }
