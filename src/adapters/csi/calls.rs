@@ -1,11 +1,28 @@
-//! Where the driver's work for a call runs: in the driver's runtime, which may block, and not on the thread that serves the
-//! socket, which may not.
+//! Where the driver's work for a call runs: on one thread of the driver's runtime that may block, from its first step to its
+//! last. The thread that serves the socket hands a call over once and gets the answer once; a publish is a row of eight
+//! short kernel calls, and waking a thread for each would cost more than the calls.
+//!
+//! A thread is taken only by a call whose turn it is ([`Pending`](super::pending::Pending)), so that however many calls of one
+//! volume pile up behind one that hangs, they hold one thread (C19).
 
 use std::future::Future;
 
+use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::pending::InFlight;
+
+/// Why a call has no answer.
+#[derive(Debug, Error)]
+pub(super) enum Lost {
+    #[error(transparent)]
+    Ended(#[from] JoinError),
+    #[error("nobody waits for it any more")]
+    NotAwaited,
+}
 
 /// The calls at work in one runtime.
 #[derive(Debug, Clone)]
@@ -25,19 +42,116 @@ impl Calls {
         self.tracker.clone()
     }
 
-    /// Runs a call to its end, also when whoever waits for it here goes away.
+    /// Runs a call to its end when its turn has come, also when whoever waits for it here goes away.
     pub(super) async fn to_its_end<T: Send + 'static>(
         &self,
+        in_flight: InFlight,
         call: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, JoinError> {
-        self.tracker.spawn_on(call, &self.runtime).await
+    ) -> Result<T, Lost> {
+        let runtime = self.runtime.clone();
+        let ended = self.tracker.spawn(async move {
+            let _turn = in_flight.turn().await;
+            on_a_thread(&runtime, call).await
+        });
+        Ok(ended.await??)
     }
 
     /// Runs a call that changes nothing: it ends with whoever waits for it here.
     pub(super) async fn while_awaited<T: Send + 'static>(
         &self,
         call: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, JoinError> {
-        AbortOnDropHandle::new(self.runtime.spawn(call)).await
+    ) -> Result<T, Lost> {
+        let over = CancellationToken::new();
+        let _awaited = over.clone().drop_guard();
+        let call = async move { over.run_until_cancelled_owned(call).await };
+        on_a_thread(&self.runtime, call).await?.ok_or(Lost::NotAwaited)
+    }
+}
+
+async fn on_a_thread<T: Send + 'static>(
+    runtime: &Handle,
+    call: impl Future<Output = T> + Send + 'static,
+) -> Result<T, JoinError> {
+    let context = runtime.clone();
+    runtime.spawn_blocking(move || context.block_on(call)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::super::pending::Pending;
+    use super::*;
+
+    #[tokio::test]
+    async fn c19_calls_of_one_volume_hold_one_thread_and_those_of_another_do_not_wait() {
+        let (calls, pending) = (Calls::here(), Pending::default());
+        let (release, held) = mpsc::channel::<()>();
+        let mut hung = Some(held);
+        let waiting: Vec<_> = (0..600)
+            .map(|_| {
+                let (calls, in_flight) = (calls.clone(), pending.admit("a").expect("admitted"));
+                let hung = hung.take();
+                tokio::spawn(async move {
+                    calls.to_its_end(in_flight, async move { hung.map(|held| held.recv()) }).await
+                })
+            })
+            .collect();
+        // More of "a" wait than the runtime has threads.
+        let other = pending.admit("b").expect("admitted");
+        assert_eq!(calls.to_its_end(other, async { 1 }).await.expect("an answer"), 1);
+        assert!(!calls.tracker().is_empty(), "they wait");
+        release.send(()).expect("the first waits");
+        for call in waiting {
+            call.await.expect("no panic").expect("an answer");
+        }
+    }
+
+    #[tokio::test]
+    async fn c16_a_call_ends_without_its_caller() {
+        let (calls, pending) = (Calls::here(), Pending::default());
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let (go_on, wait) = mpsc::channel::<()>();
+        let call = async move {
+            let _ = wait.recv();
+            let _ = tell.send(1);
+        };
+        let in_flight = pending.admit("a").expect("admitted");
+        let caller = tokio::spawn({
+            let calls = calls.clone();
+            async move { calls.to_its_end(in_flight, call).await }
+        });
+        tokio::task::yield_now().await;
+        caller.abort();
+        assert!(caller.await.expect_err("aborted").is_cancelled());
+        go_on.send(()).expect("the call is there");
+        assert_eq!(told.await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn a_call_that_changes_nothing_ends_with_its_caller() {
+        let calls = Calls::here();
+        let (alive, over) = tokio::sync::oneshot::channel::<()>();
+        let caller = tokio::spawn(async move {
+            calls
+                .while_awaited(async move {
+                    let _alive = alive;
+                    std::future::pending::<()>().await;
+                })
+                .await
+        });
+        tokio::task::yield_now().await;
+        caller.abort();
+        over.await.expect_err("the call is gone");
+    }
+
+    #[tokio::test]
+    async fn c19_a_call_that_panics_is_lost_and_the_next_has_its_turn() {
+        let (calls, pending) = (Calls::here(), Pending::default());
+        let lost =
+            calls.to_its_end(pending.admit("a").expect("admitted"), async { panic!("as a bug would") });
+        assert!(matches!(lost.await, Err(Lost::Ended(error)) if error.is_panic()));
+        let next = calls.to_its_end(pending.admit("a").expect("admitted"), async { 1 });
+        assert_eq!(next.await.expect("an answer"), 1);
     }
 }

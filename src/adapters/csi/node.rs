@@ -4,11 +4,10 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Response, Status};
 
-use super::calls::Calls;
+use super::calls::{Calls, Lost};
 use super::pending::Pending;
 use super::{About, convert, status};
 use crate::domain::use_cases::driver::Driver;
@@ -46,8 +45,8 @@ impl Node {
         Self { driver, about, shutdown, calls, pending: Pending::default() }
     }
 
-    /// Runs a call that changes something in a task of its own: tonic drops the handler when the caller goes away,
-    /// and a publish runs to its end all the same (C16). Whoever comes again finds its outcome.
+    /// Runs a call that changes something apart from its handler: tonic drops that when the caller goes away, and a
+    /// publish runs to its end all the same (C16). Whoever comes again finds its outcome.
     async fn to_its_end<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -61,10 +60,9 @@ impl Node {
             return Err(status::of_crowd());
         };
         let driver = self.driver.clone();
-        let ended = self.calls.to_its_end(async move {
+        let ended = self.calls.to_its_end(in_flight, async move {
             let answer = call.await;
             answered(&driver, name, &volume_id, &answer);
-            drop(in_flight);
             answer
         });
         ended.await.unwrap_or_else(|error| {
@@ -94,7 +92,7 @@ impl Node {
 }
 
 /// A call that panicked is answered all the same.
-fn log_lost(call: &'static str, error: &JoinError) {
+fn log_lost(call: &'static str, error: &Lost) {
     tracing::error!(call, %error, "a call ended without an answer");
 }
 
