@@ -20,6 +20,9 @@ const MOUNTS_FEW: usize = 20;
 const MOUNTS_MANY: usize = 15_000;
 /// Mounts of one tree, which is then bound as often as it takes: one call for all of them.
 const MOUNTS_OF_A_TREE: usize = 1_000;
+/// Copies of this store that are mounted elsewhere: more than any node has pods.
+const COPIES_FEW: usize = 10;
+const COPIES_MANY: usize = 1_000;
 const FILES_FEW: usize = 10;
 const FILES_MANY: usize = 5_000;
 /// Turns of each size, and calls in each turn.
@@ -38,7 +41,11 @@ pub fn cases() -> Vec<Case> {
     });
     let files =
         in_one(PLAIN, "c46_statistics_that_are_known_cost_no_more_for_many_files", |world| files(&world));
-    mounts.into_iter().chain([files]).collect()
+    let copies = kernel_tells_mount_events().then(|| {
+        let name = "publishes_and_unpublishes_cost_no_more_beside_many_published_copies";
+        in_one(PLAIN, name, |world| published_copies(&world))
+    });
+    mounts.into_iter().chain(copies).chain([files]).collect()
 }
 
 /// What calls took beside few and beside many.
@@ -72,17 +79,36 @@ fn assert_no_growth<const CALLS: usize>(mut measure: impl FnMut() -> [Times; CAL
 }
 
 fn foreign_mounts(world: &World) {
+    beside(world, [MOUNTS_FEW, MOUNTS_MANY], |count| mount_foreign(&world.path("elsewhere"), count));
+}
+
+fn published_copies(world: &World) {
+    for number in 0..COPIES_MANY {
+        world.copy(&format!("c{number}"));
+    }
+    beside(world, [COPIES_FEW, COPIES_MANY], |count| {
+        let place = world.path("elsewhere");
+        mount("published", &place, "tmpfs", MountFlags::empty(), None).unwrap();
+        for number in 0..count {
+            let path = place.join(number.to_string());
+            std::fs::create_dir(&path).unwrap();
+            mount_bind(world.path("store/copies").join(format!("c{number}")), &path).unwrap();
+        }
+    });
+}
+
+/// A publish and an unpublish in turns beside few and beside many mounts that `make` makes in `elsewhere`.
+fn beside(world: &World, [few, many]: [usize; 2], make: impl Fn(usize)) {
     let driver = driver(world);
     world.copy("h");
     assert_no_growth(|| {
         let (mut publishes, mut unpublishes) = (Times::default(), Times::default());
         for _ in 0..TURNS {
             for (count, publishes, unpublishes) in [
-                (MOUNTS_FEW, &mut publishes.few, &mut unpublishes.few),
-                (MOUNTS_MANY, &mut publishes.many, &mut unpublishes.many),
+                (few, &mut publishes.few, &mut unpublishes.few),
+                (many, &mut publishes.many, &mut unpublishes.many),
             ] {
-                let place = world.path("elsewhere");
-                mount_foreign(&place, count);
+                make(count);
                 // The first hears of all those mounts.
                 publish_and_unpublish(world, &driver);
                 for _ in 0..CALLS {
@@ -90,7 +116,7 @@ fn foreign_mounts(world: &World) {
                     publishes.push(publish);
                     unpublishes.push(unpublish);
                 }
-                unmount(&place, UnmountFlags::DETACH).unwrap();
+                unmount(world.path("elsewhere"), UnmountFlags::DETACH).unwrap();
             }
         }
         [publishes, unpublishes]

@@ -1,11 +1,11 @@
-//! Older kernels: the newer calls that the driver can do without, and a filter that answers ENOSYS to some of them.
+//! Lesser kernels: the calls that the driver can do without, and a filter that answers ENOSYS to some of them.
 
 use std::collections::BTreeMap;
 
 use per_node::adapters::linux::syscalls::{SYS_LISTMOUNT, SYS_STATMOUNT};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
-/// A call that came after the oldest kernel that the driver runs on, each with a fall-back.
+/// A call with a fall-back: one that came after the oldest kernel that the driver runs on, or that a node may have used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Newer {
     MountEvents,
@@ -14,16 +14,18 @@ pub enum Newer {
     MountSetAttr,
     OpenTree,
     MoveMount,
+    Renames,
 }
 
 impl Newer {
-    pub const ALL: [Newer; 6] = [
+    pub const ALL: [Newer; 7] = [
         Newer::MountEvents,
         Newer::ListMount,
         Newer::StatMount,
         Newer::MountSetAttr,
         Newer::OpenTree,
         Newer::MoveMount,
+        Newer::Renames,
     ];
 
     fn number(self) -> libc::c_long {
@@ -34,6 +36,7 @@ impl Newer {
             Newer::MountSetAttr => libc::SYS_mount_setattr,
             Newer::OpenTree => libc::SYS_open_tree,
             Newer::MoveMount => libc::SYS_move_mount,
+            Newer::Renames => libc::SYS_inotify_init1,
         }
     }
 }

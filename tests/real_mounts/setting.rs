@@ -59,6 +59,7 @@ const ALL: &[Setting] = &[
     on("without_mount_setattr", FileSystem::Overlay).without(&[Newer::MountSetAttr]),
     on("without_open_tree", FileSystem::Tmpfs).without(&[Newer::OpenTree]),
     on("without_move_mount", FileSystem::Ext4).without(&[Newer::MoveMount]),
+    on("without_renames", FileSystem::Btrfs).without(&[Newer::Renames]),
     on("staged", FileSystem::Xfs).without(STAGED),
     on("tabled", FileSystem::Btrfs).without(TABLED),
     PLAIN.named("userns_tmpfs").in_user_namespace(),

@@ -20,6 +20,8 @@ pub fn cases() -> Vec<Case> {
         in_each("c15_a_bind_of_something_below_a_copy_counts", below_a_copy),
         in_each("c15_binds_at_any_path_count_and_foreign_ones_do_not", any_path),
         in_each("c15_a_renamed_copy_is_followed_into_the_trash", renamed),
+        in_each("c15_a_copy_that_comes_back_from_elsewhere_is_seen", back_from_elsewhere),
+        in_each("c15_a_store_whose_directories_are_moved_changes_no_answer", directory_moved),
         in_each("c15_moved_and_recursive_binds_are_followed", moved),
         in_each("c40_a_restart_finds_the_mounts_that_are_there", after_a_restart),
         in_each("c15_mount_events_are_used_where_the_kernel_has_them", events_are_used),
@@ -39,7 +41,7 @@ pub fn kernel_tells_mount_events() -> bool {
 }
 
 fn events_are_used(world: World) {
-    let needed = [Newer::MountEvents, Newer::ListMount, Newer::StatMount];
+    let needed = [Newer::MountEvents, Newer::ListMount, Newer::StatMount, Newer::Renames];
     let has_them = !needed.iter().any(|call| world.setting.lacks.contains(call));
     assert_eq!(world.mounts.is_watching(), has_them && kernel_tells_mount_events());
 }
@@ -104,6 +106,45 @@ fn renamed(world: World) {
     // A person may bring it back under another name.
     std::fs::rename(world.path("store/trash/t1"), world.path("store/copies/other")).unwrap();
     assert_eq!((points(&world, "h"), points(&world, "other")), (vec![], vec!["kubelet/t".to_owned()]));
+}
+
+fn back_from_elsewhere(world: World) {
+    world.publish("h", "t", &MountOptions::default());
+    world.publish("i", "u", &MountOptions::default());
+    std::fs::rename(world.path("store/copies/h"), world.path("store/aside")).unwrap();
+    // One that never saw it in its place.
+    let again = restarted(&world);
+    let showing = |name| world.wait(again.showing(&handle(name), &BTreeSet::new())).unwrap().len();
+    assert_eq!((showing("h"), showing("i")), (0, 1));
+    // So long that a table which is read only now and then would be trusted.
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!((showing("h"), showing("i")), (0, 1));
+    std::fs::rename(world.path("store/aside"), world.path("store/copies/h")).unwrap();
+    assert_eq!((showing("h"), showing("i")), (1, 1));
+    assert_eq!(points(&world, "h"), ["kubelet/t"]);
+}
+
+fn directory_moved(world: World) {
+    world.publish("h", "t", &MountOptions::default());
+    assert_eq!(points(&world, "h"), ["kubelet/t"]);
+    std::fs::rename(world.path("store/copies"), world.path("store/aside")).unwrap();
+    assert_eq!(points(&world, "h"), [""; 0]);
+    // So long that a table which is read only now and then would be trusted.
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(points(&world, "h"), [""; 0]);
+    std::fs::rename(world.path("store/aside"), world.path("store/copies")).unwrap();
+    assert_eq!(points(&world, "h"), ["kubelet/t"]);
+    std::fs::rename(world.path("store/copies/h"), world.path("store/copies/i")).unwrap();
+    assert_eq!((points(&world, "h"), points(&world, "i")), (vec![], vec!["kubelet/t".to_owned()]));
+    // Another directory in its place, with what is mounted from it already.
+    for name in ["store/other/j", "elsewhere/k"] {
+        std::fs::create_dir_all(world.path(name)).unwrap();
+    }
+    mount_bind(world.path("store/other/j"), world.path("elsewhere/k")).unwrap();
+    assert_eq!(points(&world, "j"), [""; 0]);
+    std::fs::rename(world.path("store/copies"), world.path("store/aside")).unwrap();
+    std::fs::rename(world.path("store/other"), world.path("store/copies")).unwrap();
+    assert_eq!((points(&world, "i"), points(&world, "j")), (vec![], vec!["elsewhere/k".to_owned()]));
 }
 
 fn moved(world: World) {

@@ -203,7 +203,12 @@ impl Shared {
 
     fn delete(&self, directory: BorrowedFd<'_>, path: &Path, name: &str) -> Outcome<Deletion> {
         let name = CString::new(name).map_err(|_| Failure { step: "delete", errno: Errno::INVAL })?;
-        let left = removal::remove(directory, &name, &|| self.stop.load(Ordering::Relaxed))?;
+        let background = self.store.traffic().background();
+        let stop = || {
+            background.give_way();
+            self.stop.load(Ordering::Relaxed)
+        };
+        let left = removal::remove(directory, &name, &stop)?;
         Ok(deletion(left, path))
     }
 

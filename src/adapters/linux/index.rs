@@ -1,11 +1,12 @@
 //! Which mounts of this namespace show a place in the store, known without reading all of them.
 //!
-//! The kernel says which mounts changed (`events`); each is asked about once, and those that show nothing of the
-//! store are forgotten. What is kept is asked again at every question, because a rename inside the store changes what
-//! a mount shows and is no mount event. Where the kernel says too little, questions read the whole table unless it is
-//! known to be the same: the answer is the same, only slower.
+//! The kernel says which mounts changed (`events`) and which entries of the store were renamed (`renames`); each is asked
+//! about once, and those that show nothing of the store are forgotten. Of what is kept, a question asks again about those
+//! mounts that its answer would name, and those that show something below a copy: nothing tells of what is moved there. Where
+//! the kernel says too little, questions read the whole table unless it is known to be the same: the answer is the same,
+//! only slower.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use super::events::{Changes, MountEvents};
 use super::failure::{Failure, Outcome};
 use super::places::{self, Cover, Place, StoreRoots};
 use super::polled::PolledTable;
+use super::renames::{Renamed, StoreRenames};
 use super::store::StoreDirs;
 use super::syscalls::LISTMOUNT_ROOT;
 use super::view::{self, MountEntry, View};
@@ -27,33 +29,42 @@ pub struct Seen {
 /// The index.
 #[derive(Debug)]
 pub struct Index {
-    /// `None` where the kernel reports no mount events.
-    events: Option<MountEvents>,
+    /// `None` where the kernel does not tell of both.
+    events: Option<Events>,
     /// `None` before the first list, and after a loss.
     known: Option<Known>,
     /// What stands in for events.
     polled: PolledTable,
 }
 
+/// What the kernel tells of.
+#[derive(Debug)]
+struct Events {
+    mounts: MountEvents,
+    renames: StoreRenames,
+}
+
 #[derive(Debug)]
 struct Known {
     roots: StoreRoots,
-    shown: BTreeSet<u64>,
+    shown: BTreeMap<u64, Place>,
     covers: BTreeMap<u64, Cover>,
 }
 
 impl Index {
-    /// With mount events where `watch` allows and the kernel has them.
-    pub fn new(watch: bool) -> Index {
-        let events = watch.then(MountEvents::watch).and_then(|watching| {
-            let told =
-                |failure: &Failure| tracing::info!(%failure.errno, "no mount events: the table is polled");
+    /// With the kernel's events where `watch` allows and it has them.
+    pub fn new(store: &StoreDirs, watch: bool) -> Index {
+        let events = watch.then(|| Events::watch(store)).and_then(|watching| {
+            let told = |failure: &Failure| {
+                let Failure { step, errno } = failure;
+                tracing::info!(step, %errno, "mounts and renames are not told: the table is polled");
+            };
             watching.inspect_err(told).ok()
         });
         Index { events, known: None, polled: PolledTable::default() }
     }
 
-    /// Whether the index lives on mount events.
+    /// Whether the index lives on the kernel's events.
     pub fn is_watching(&self) -> bool {
         self.events.is_some()
     }
@@ -69,24 +80,37 @@ impl Index {
         Ok((view, seen.roots))
     }
 
-    /// Every mount that shows a place in the store, as of now.
-    pub fn seen(&mut self, store: &StoreDirs) -> Outcome<Seen> {
-        if !self.follow(store.root())? {
+    /// The mounts that show a wanted place in the store, as of now.
+    pub fn showing(&mut self, store: &StoreDirs, wanted: impl Fn(&Place) -> bool) -> Outcome<Seen> {
+        let mut seen = self.maybe_showing(store, &wanted)?;
+        seen.mounts.retain(|(_, place)| wanted(place));
+        Ok(seen)
+    }
+
+    /// These, and perhaps others.
+    fn maybe_showing(&mut self, store: &StoreDirs, wanted: impl Fn(&Place) -> bool) -> Outcome<Seen> {
+        if !self.follow(store.root())? || !self.follow_renames(store.root())? {
             return Ok(self.polled(store)?.1);
         }
         let Some(known) = self.known.as_mut() else { return seen_afresh(store.root()) };
-        let mut mounts = Vec::with_capacity(known.shown.len());
+        let mut mounts = Vec::new();
         let mut gone = Vec::new();
-        for &id in &known.shown {
-            match View::Kernel.entry(id)? {
-                Some(entry) => {
-                    let place = known.roots.place_of(entry.device, &entry.root);
-                    mounts.extend(place.map(|place| (entry, place)));
-                }
-                None => gone.push(id),
+        for (&id, place) in &mut known.shown {
+            if !place.below && !wanted(place) {
+                continue;
+            }
+            let Some(entry) = View::Kernel.entry(id)? else {
+                gone.push(id);
+                continue;
+            };
+            if let Some(now) = known.roots.place_of(entry.device, &entry.root) {
+                *place = now;
+                mounts.push((entry, place.clone()));
             }
         }
-        known.shown.retain(|id| !gone.contains(id));
+        for id in gone {
+            known.shown.remove(&id);
+        }
         Ok(Seen { roots: known.roots.clone(), mounts })
     }
 
@@ -104,7 +128,7 @@ impl Index {
     /// Brings the index up to date; false where it cannot be kept.
     fn follow(&mut self, store: BorrowedFd<'_>) -> Outcome<bool> {
         let Some(events) = &self.events else { return Ok(false) };
-        let changes = events.drain()?;
+        let changes = events.mounts.drain()?;
         let roots = View::Kernel.store_roots(store)?;
         let moved = self.known.as_ref().is_none_or(|known| !known.roots.same_store(&roots));
         match changes {
@@ -123,18 +147,40 @@ impl Index {
     /// Looks at one mount again. True where covers changed, so that every other mount has to be looked at too.
     fn apply(&mut self, id: u64) -> Outcome<bool> {
         let Some(known) = self.known.as_mut() else { return Ok(true) };
-        let entry = View::Kernel.entry(id)?;
-        let cover = entry.as_ref().and_then(|entry| known.roots.cover_of(entry));
-        if known.covers.get(&id) != cover.as_ref() {
+        let Some(entry) = View::Kernel.entry(id)? else {
+            known.shown.remove(&id);
+            return Ok(known.covers.contains_key(&id));
+        };
+        if known.covers.get(&id) != known.roots.cover_of(&entry).as_ref() {
             return Ok(true);
         }
-        let shows = entry.is_some_and(|entry| known.roots.place_of(entry.device, &entry.root).is_some());
-        if shows {
-            known.shown.insert(id);
-        } else {
-            known.shown.remove(&id);
+        // One that is known and shows nothing now stays: what it shows may come back, and be no event.
+        if let Some(place) = known.roots.place_of(entry.device, &entry.root) {
+            known.shown.insert(id, place);
         }
         Ok(false)
+    }
+
+    /// Looks again at what shows a renamed entry of the store; false where the index can no longer be kept.
+    fn follow_renames(&mut self, store: BorrowedFd<'_>) -> Outcome<bool> {
+        let Some(events) = &self.events else { return Ok(false) };
+        match events.renames.drain()? {
+            Renamed::Names(names) => {
+                let Some(known) = self.known.as_mut() else { return self.rebuild(store) };
+                for (&id, place) in known.shown.iter_mut().filter(|(_, place)| names.contains(&place.name)) {
+                    let entry = View::Kernel.entry(id)?;
+                    let now = entry.and_then(|entry| known.roots.place_of(entry.device, &entry.root));
+                    *place = now.unwrap_or_else(|| place.clone());
+                }
+                Ok(true)
+            }
+            Renamed::Unsure => self.rebuild(store),
+            Renamed::Over => {
+                tracing::warn!("a directory of the store was moved away: from now on the table is polled");
+                (self.events, self.known) = (None, None);
+                Ok(false)
+            }
+        }
     }
 
     /// Lists all mounts of the namespace. Events that come meanwhile are seen by the next call.
@@ -149,10 +195,16 @@ impl Index {
         let covers: BTreeMap<u64, Cover> =
             entries.iter().filter_map(|entry| Some((entry.id, roots.cover_of(entry)?))).collect();
         roots.covers = covers.values().cloned().collect();
-        let shows = |entry: &&MountEntry| roots.place_of(entry.device, &entry.root).is_some();
-        let shown = entries.iter().filter(shows).map(|entry| entry.id).collect();
+        let shows = |entry: &MountEntry| Some((entry.id, roots.place_of(entry.device, &entry.root)?));
+        let shown = entries.iter().filter_map(shows).collect();
         self.known = Some(Known { roots, shown, covers });
         Ok(true)
+    }
+}
+
+impl Events {
+    fn watch(store: &StoreDirs) -> Outcome<Events> {
+        Ok(Events { mounts: MountEvents::watch()?, renames: StoreRenames::watch(store)? })
     }
 }
 

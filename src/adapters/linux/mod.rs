@@ -50,6 +50,8 @@ pub mod records;
 #[forbid(unsafe_code)]
 pub mod removal;
 #[forbid(unsafe_code)]
+pub mod renames;
+#[forbid(unsafe_code)]
 pub mod self_check;
 #[forbid(unsafe_code)]
 pub mod slots;
@@ -62,6 +64,8 @@ pub mod syscalls;
 pub mod table;
 #[forbid(unsafe_code)]
 pub mod target;
+#[forbid(unsafe_code)]
+pub mod traffic;
 #[forbid(unsafe_code)]
 pub mod usage;
 #[forbid(unsafe_code)]

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::attach::{self, Route, StagingPlace};
 use super::failure::{Failure, Outcome, Step};
 use super::index::{self, Index, Seen};
+use super::places::Place;
 use super::store::{NAME_DIRECTORY, StoreDirs, open_below};
 use super::target::{self, OpenTarget};
 use super::{blocking, detach, look};
@@ -60,7 +61,7 @@ const VOLUME_DATA: &std::ffi::CStr = c"vol_data.json";
 
 impl LinuxMounts {
     pub fn new(store: Arc<StoreDirs>, kubelet_dir: KubeletDir, abilities: Abilities) -> LinuxMounts {
-        let index = Mutex::new(Index::new(abilities.mount_events));
+        let index = Mutex::new(Index::new(&store, abilities.mount_events));
         LinuxMounts {
             shared: Arc::new(Shared { store, kubelet_dir, abilities, index, stages: AtomicU64::new(0) }),
         }
@@ -77,7 +78,11 @@ impl LinuxMounts {
         job: impl FnOnce(&Shared) -> Outcome<T> + Send + 'static,
     ) -> Result<T, MountsError> {
         let shared = Arc::clone(&self.shared);
-        match blocking::run(move || job(&shared)).await {
+        let job = move || {
+            let _call = shared.store.traffic().call();
+            job(&shared)
+        };
+        match blocking::run(job).await {
             Ok(outcome) => outcome.map_err(|failure| failure.of_mount(about)),
             Err(lost) => Err(MountsError::Unknown(lost.at(about))),
         }
@@ -167,9 +172,11 @@ impl Mounts for LinuxMounts {
         trashed: &BTreeSet<TrashId>,
     ) -> Result<Vec<StoreMount>, MountsError> {
         let path = self.shared.store.path().join("copies").join(handle.as_path());
-        let seen = self.run(&path, |shared| shared.index().seen(&shared.store)).await?;
-        let belongs = |mount: &StoreMount| mount.shown.belongs_to(handle, trashed);
-        Ok(store_mounts(seen).into_iter().filter(belongs).collect())
+        let (handle, trashed) = (handle.clone(), trashed.clone());
+        let belongs =
+            move |place: &Place| place.shown().is_some_and(|shown| shown.belongs_to(&handle, &trashed));
+        let seen = self.run(&path, |shared| shared.index().showing(&shared.store, belongs)).await?;
+        Ok(store_mounts(seen))
     }
 
     async fn table(&self) -> Result<MountTable, MountsError> {

@@ -4,6 +4,8 @@
 //! `trash/`. Paths are compared by whole components, as bytes; nothing here looks at a mount point, because what a
 //! mount shows does not depend on where it is.
 
+use std::collections::BTreeSet;
+
 use crate::domain::handle::Handle;
 use crate::domain::mount_table::{Place as DomainPlace, Shown};
 use crate::domain::trash::TrashId;
@@ -95,6 +97,15 @@ impl Place {
             Area::Trash => DomainPlace::Trash(TrashId::parse(name)?),
         };
         Some(Shown { place, at_root: !self.below, deleted: self.deleted })
+    }
+
+    /// What [`Shown::belongs_to`] says of it, for whoever asks of thousands: nearly all are told by their name alone.
+    pub fn belongs_to(&self, handle: &Handle, trashed: &BTreeSet<TrashId>) -> bool {
+        let may_belong = match self.area {
+            Area::Copies => self.name == handle.as_str().as_bytes(),
+            Area::Trash => !trashed.is_empty(),
+        };
+        may_belong && self.shown().is_some_and(|shown| shown.belongs_to(handle, trashed))
     }
 }
 
@@ -201,6 +212,23 @@ mod tests {
         for stranger in [&b"/s/copies/A"[..], b"/s/copies/\xff", b"/s/trash/x", b"/s/trash/n1"] {
             assert_eq!(shown(stranger), None);
         }
+    }
+
+    #[test]
+    fn c15_a_place_belongs_to_the_handle_of_its_name_and_of_its_trash() {
+        let handle = Handle::parse("a").unwrap();
+        let belongs = |root: &[u8], trashed: &[u64]| {
+            let place = roots().place_of((8, 1), root).unwrap();
+            let trashed = trashed.iter().copied().map(TrashId).collect();
+            let answer = place.belongs_to(&handle, &trashed);
+            let of_domain = place.shown().is_some_and(|shown| shown.belongs_to(&handle, &trashed));
+            assert_eq!(answer, of_domain);
+            answer
+        };
+        assert!(belongs(b"/s/copies/a", &[]) && belongs(b"/s/copies/a/b//deleted", &[1]));
+        assert!(belongs(b"/s/trash/t1", &[1, 2]) && belongs(b"/s/trash/t2/a", &[1, 2]));
+        assert!(!belongs(b"/s/copies/b", &[1]) && !belongs(b"/s/trash/t1", &[]));
+        assert!(!belongs(b"/s/trash/t3", &[1]) && !belongs(b"/s/trash/a", &[1]));
     }
 
     proptest! {

@@ -1,8 +1,8 @@
 //! The whole mount table, read again only when it may have changed: for kernels that do not say which mounts did.
 //!
 //! `poll` on mountinfo tells of every change of the namespace, but not of a rename, which changes what a mount shows.
-//! Renames that matter here change the times of `copies/` or `trash/`; times too fresh to tell two changes apart are
-//! not trusted. What happens below a copy changes none of them: whoever sees that a mount shows something there forgets the
+//! Renames that matter here change the times of `copies/`, of `trash/`, or of the store that these lie in; times too fresh to
+//! tell two changes apart are not trusted. What happens below a copy changes none of them: whoever sees that a mount shows something there forgets the
 //! table.
 
 use std::fs::File;
@@ -32,7 +32,7 @@ pub struct PolledTable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Times {
     store_path: Vec<u8>,
-    changed: [Duration; 2],
+    changed: [Duration; 3],
 }
 
 impl PolledTable {
@@ -75,8 +75,9 @@ impl PolledTable {
 
 impl Times {
     fn of(store: &StoreDirs) -> Outcome<Times> {
-        let changed = [changed_at(store.copies())?, changed_at(store.trash())?];
-        Ok(Times { store_path: view::path_of(store.root())?, changed })
+        let changed = [store.root(), store.copies(), store.trash()].map(changed_at);
+        let [root, copies, trash] = changed;
+        Ok(Times { store_path: view::path_of(store.root())?, changed: [root?, copies?, trash?] })
     }
 
     fn are_settled(&self) -> bool {
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     fn times(changed: Duration) -> Times {
-        Times { store_path: Vec::new(), changed: [Duration::ZERO, changed] }
+        Times { store_path: Vec::new(), changed: [Duration::ZERO, changed, Duration::ZERO] }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::failure::{Outcome, Step};
+use super::traffic::Traffic;
 
 /// The store, open.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct StoreDirs {
     copies: OwnedFd,
     trash: OwnedFd,
     holds: OwnedFd,
+    traffic: Traffic,
 }
 
 /// For directories whose entries are read.
@@ -59,7 +61,14 @@ impl StoreDirs {
         let root = rustix::fs::open(&path, READ_DIRECTORY, Mode::empty()).step("open")?;
         let [copies, trash, holds] =
             [c"copies", c"trash", c"holds"].map(|name| own_directory(root.as_fd(), name));
-        Ok(StoreDirs { path, copies: copies?, trash: trash?, holds: holds?, root })
+        Ok(StoreDirs {
+            path,
+            copies: copies?,
+            trash: trash?,
+            holds: holds?,
+            root,
+            traffic: Traffic::default(),
+        })
     }
 
     /// Where it really is.
@@ -81,6 +90,11 @@ impl StoreDirs {
 
     pub fn holds(&self) -> BorrowedFd<'_> {
         self.holds.as_fd()
+    }
+
+    /// The calls for pods in this store.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 }
 

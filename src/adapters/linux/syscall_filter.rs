@@ -81,7 +81,7 @@ const NEVER: [c_long; 30] = [
 ];
 
 /// Allowed whatever the arguments, on every architecture.
-const ALLOWED: [c_long; 93] = [
+const ALLOWED: [c_long; 96] = [
     // Files by descriptor.
     libc::SYS_read,
     libc::SYS_readv,
@@ -125,6 +125,8 @@ const ALLOWED: [c_long; 93] = [
     syscalls::SYS_LISTMOUNT,
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
+    libc::SYS_inotify_init1,
+    libc::SYS_inotify_add_watch,
     // Sockets; `socket` is held to its arguments below.
     libc::SYS_bind,
     libc::SYS_listen,
@@ -164,6 +166,7 @@ const ALLOWED: [c_long; 93] = [
     libc::SYS_set_robust_list,
     libc::SYS_set_tid_address,
     libc::SYS_rseq,
+    libc::SYS_ioprio_set,
     libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity,
     libc::SYS_getcpu,

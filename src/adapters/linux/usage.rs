@@ -197,6 +197,11 @@ impl Shared {
 
     /// Walks what waits, one copy after the other.
     fn work(&self) {
+        let background = self.store.traffic().background();
+        let stop = || {
+            background.give_way();
+            self.stop.load(Ordering::Relaxed)
+        };
         loop {
             let (handle, progress) = {
                 let mut state = self.state();
@@ -208,7 +213,7 @@ impl Shared {
                 (handle, progress.unwrap_or_default())
             };
             let begun = Instant::now();
-            let outcome = walk(self.store.copies(), &handle, &progress, &self.stop);
+            let outcome = walk(self.store.copies(), &handle, &progress, &stop);
             self.settle(&handle, outcome, begun);
             self.ended.notify_waiters();
         }
@@ -234,14 +239,19 @@ impl Shared {
 }
 
 /// Counts one copy. What vanishes or cannot be read meanwhile is left out.
-fn walk(copies: BorrowedFd<'_>, handle: &Handle, progress: &Progress, stop: &AtomicBool) -> Outcome<Usage> {
+fn walk(
+    copies: BorrowedFd<'_>,
+    handle: &Handle,
+    progress: &Progress,
+    stop: &dyn Fn() -> bool,
+) -> Outcome<Usage> {
     let name = CString::new(handle.as_str()).map_err(|_| Failure { step: "walk", errno: Errno::INVAL })?;
     let root = descent::open_root(copies, &name, true)?;
     let mut count = Count { progress, shared: HashSet::new(), shares: 0, seen: 0, resumed: Instant::now() };
     count.take(&rustix::fs::fstat(&root).step("fstat")?);
     let mut descent = Descent::nameless(root, ())?;
     while descent.current().is_some() && count.seen < ENTRIES_MAX {
-        if stop.load(Ordering::Relaxed) {
+        if stop() {
             return Err(Failure { step: "finish the walk of", errno: Errno::CANCELED });
         }
         match descent.next_entry() {
