@@ -104,6 +104,11 @@ mod tests {
     }
 
     #[test]
+    fn c03_a_handle_reads_as_it_was_written() {
+        assert_eq!(Handle::parse("a-b.0").map(|handle| handle.to_string()), Ok("a-b.0".to_owned()));
+    }
+
+    #[test]
     fn c03_valid_handles_are_taken() {
         for raw in ["a", "0", "a-b", "a.b", "example-store", "1.2.3", "a--b", "x.y-z.0"] {
             check(raw, Ok(()));

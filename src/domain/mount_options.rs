@@ -111,6 +111,13 @@ mod tests {
     }
 
     #[test]
+    fn c05_flags_may_be_as_long_as_csi_lets_them() {
+        let longest = ["ro"; MOUNT_FLAGS_LENGTH_MAX / 2];
+        assert!(parsed(&longest, false).is_ok());
+        assert_eq!(parsed(&[&longest[..], &["ro"]].concat(), false), Err(MountOptionsError::TooLong));
+    }
+
+    #[test]
     fn c05_every_supported_flag_and_its_opposite_is_read() {
         let all = parsed(&["ro", "noexec,nosuid", "nodev", "noatime", "nodiratime"], false).unwrap();
         assert_eq!(

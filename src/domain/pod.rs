@@ -135,6 +135,12 @@ mod tests {
     }
 
     #[test]
+    fn c30_a_pod_has_a_name_where_both_parts_are_believable() {
+        assert_eq!(PodName::parse("ns", "web-0").map(|name| name.to_string()).as_deref(), Some("ns/web-0"));
+        assert_eq!((PodName::parse("", "web-0"), PodName::parse("ns", "")), (None, None));
+    }
+
+    #[test]
     fn c13_a_pod_is_its_uid() {
         assert!(pod(Some("u"), "/a").is_same_as(&pod(Some("u"), "/b")));
         assert!(!pod(Some("u"), "/a").is_same_as(&pod(Some("v"), "/a")));

@@ -177,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn c45_a_view_is_as_large_as_the_volumes_it_knows() {
+        let mut view = NamingView::default();
+        assert!(view.is_empty());
+        view.apply("u1".into(), h("a"));
+        view.apply("u2".into(), h("a"));
+        assert!(!view.is_empty() && view.len() == 2);
+        view.delete("u1");
+        assert_eq!(view.len(), 1);
+    }
+
+    #[test]
     fn c22_a_handle_that_a_list_lost_was_not_seen_deleted() {
         let mut view = NamingView::default();
         view.apply("u1".into(), h("a"));

@@ -33,3 +33,20 @@ impl Signal {
         .await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use futures_util::FutureExt;
+
+    #[test]
+    fn whoever_waits_goes_on_once_for_any_number_of_raises() {
+        let signal = Signal::default();
+        assert!(signal.wait().now_or_never().is_none());
+        signal.raise();
+        signal.raise();
+        assert!(signal.wait().now_or_never().is_some());
+        assert!(signal.wait().now_or_never().is_none() && !signal.take());
+    }
+}

@@ -170,3 +170,37 @@ impl Tally {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c45_answers_and_calls_are_counted_by_both_of_their_names() {
+        let tally = Tally::default();
+        assert_eq!((tally.answers(), tally.api_calls()), (BTreeMap::new(), BTreeMap::new()));
+        for (call, end) in [("a", "OK"), ("a", "ABORTED"), ("b", "OK"), ("a", "OK")] {
+            tally.answered(call, end);
+            tally.api_called(end, call);
+        }
+        assert_eq!(
+            tally.answers(),
+            BTreeMap::from([(("a", "ABORTED"), 1), (("a", "OK"), 2), (("b", "OK"), 1)])
+        );
+        assert_eq!(
+            tally.api_calls(),
+            BTreeMap::from([(("ABORTED", "a"), 1), (("OK", "a"), 2), (("OK", "b"), 1)])
+        );
+    }
+
+    #[test]
+    fn c45_no_two_outcomes_or_reasons_to_wait_have_one_name() {
+        let outcomes: std::collections::BTreeSet<_> =
+            SweepOutcome::ALL.into_iter().map(SweepOutcome::as_str).collect();
+        assert_eq!(outcomes.len(), SweepOutcome::ALL.len());
+        for name in [WaitingFor::as_str, WaitingFor::sentence] {
+            let names: std::collections::BTreeSet<_> = WaitingFor::ALL.into_iter().map(name).collect();
+            assert_eq!(names.len(), WaitingFor::ALL.len());
+        }
+    }
+}

@@ -19,6 +19,7 @@ mod statistics;
 mod sweep;
 mod sweep_proof;
 mod sweep_watch;
+mod telling;
 mod trash;
 mod unpublish;
 mod world;

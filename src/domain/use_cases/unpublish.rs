@@ -103,10 +103,12 @@ impl Driver {
             tracing::warn!(volume = key, target_path = %path, %error, "record of an unpublished target not dropped");
         }
         self.sight.unmounted(target);
-        if let Ok(handle) = Handle::parse(key) {
-            self.epochs.advance(&handle);
+        let Ok(handle) = Handle::parse(key) else { return };
+        self.epochs.advance(&handle);
+        // What this target showed may have been all that kept it there.
+        if !self.ports.records.trashed(&handle).is_empty() || self.condemned(&handle).is_some() {
+            self.trash_wanted.raise();
         }
-        self.trash_wanted.raise();
     }
 
     async fn remove_target(&self, target: &TargetPath) -> Result<(), UnpublishError> {
