@@ -4,8 +4,8 @@
 use kube::Client;
 use per_node::adapters::kube::api_error::ApiError;
 use per_node::adapters::kube::transport::{Transport, WriteKind, query_escaped};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
@@ -34,7 +34,10 @@ impl Resource {
     pub const PERSISTENT_VOLUMES: Self = Self { group: "api/v1", name: "persistentvolumes" };
     pub const PERSISTENT_VOLUME_CLAIMS: Self = Self { group: "api/v1", name: "persistentvolumeclaims" };
     pub const DAEMON_SETS: Self = Self { group: "apis/apps/v1", name: "daemonsets" };
+    pub const DEPLOYMENTS: Self = Self { group: "apis/apps/v1", name: "deployments" };
     pub const CSI_DRIVERS: Self = Self { group: "apis/storage.k8s.io/v1", name: "csidrivers" };
+    pub const SUBJECT_ACCESS_REVIEWS: Self =
+        Self { group: "apis/authorization.k8s.io/v1", name: "subjectaccessreviews" };
     pub const CSI_NODES: Self = Self { group: "apis/storage.k8s.io/v1", name: "csinodes" };
 
     /// The path of the collection, of all namespaces or of one.
@@ -159,6 +162,20 @@ impl Api {
             }
         }
         Err(fail(ApiError::Undecodable { what: "a list without end" }))
+    }
+
+    /// Creates an object that belongs to no namespace, and gives back what became of it.
+    pub async fn create<T: Serialize + DeserializeOwned>(
+        &self,
+        resource: Resource,
+        object: &T,
+    ) -> Result<T, Failure> {
+        let fail = |why| failure("create", resource.name, None, why);
+        let body =
+            serde_json::to_vec(object).map_err(|_| fail(ApiError::Undecodable { what: "the request" }))?;
+        let answer =
+            self.transport.create(&resource.path(None), body, ANSWER_BYTES_MAX).await.map_err(fail)?;
+        decoded(&answer).map_err(fail)
     }
 
     /// Changes one object by a JSON merge patch (RFC 7396).

@@ -18,6 +18,8 @@ Examples:
   kubectl per-node status                       the copies of every volume, on every node
   kubectl per-node status build-cache -o wide   one volume, by its name or its handle
   kubectl per-node status -o json | jq .        for a script; the schema is in docs/kubectl.md
+  kubectl per-node why build-1 -n ci            why a pod does not run
+  kubectl per-node manifest build-cache --size 20Gi -n ci | kubectl apply -f -
 
 Exit codes: 0 complete, 1 failed, 2 wrong command line, 3 partial answer, 4 something is wrong and was shown, 5 refused";
 
@@ -36,6 +38,14 @@ pub struct CommandLine {
 pub enum Command {
     /// The cluster at one look: each volume's copies, their size, who holds them, and what was refused
     Status(StatusFlags),
+    /// Why a pod does not run, with the one thing to do
+    Why(crate::why::WhyFlags),
+    /// The cluster and its nodes, checked for what the driver needs
+    Doctor(crate::doctor::DoctorFlags),
+    /// Print the objects of a volume, checked, for kubectl apply
+    Manifest(crate::manifest::ManifestFlags),
+    /// Make a Released volume bindable again; no copy is touched
+    Release(crate::release::ReleaseFlags),
     /// Print what a shell sources to complete commands and flags
     Completion(CompletionFlags),
 }
@@ -76,7 +86,6 @@ pub struct PluginFlags {
 }
 
 /// The same in commands that are about pods or claims, whose own namespace has `-n`.
-#[allow(dead_code, reason = "for commands about pods and claims")]
 #[derive(Debug, Clone, Args)]
 pub struct ObjectFlags {
     /// The namespace of the pod or claim; by default the context's

@@ -31,6 +31,15 @@ pub async fn connect(reach: &ReachFlags) -> Result<Api, Failure> {
     Ok(Api::new(Transport::new(client.clone(), settings), client, namespace))
 }
 
+/// The namespace of the context, where a command does without a cluster: `default` where no kubeconfig says another.
+pub fn default_namespace(reach: &ReachFlags) -> Result<String, Failure> {
+    let Some(kubeconfig) = kubeconfig(reach.kubeconfig.as_deref())? else { return Ok("default".to_owned()) };
+    let wanted = reach.context.as_ref().or(kubeconfig.current_context.as_ref());
+    let mut contexts = kubeconfig.contexts.iter().filter(|context| Some(&context.name) == wanted);
+    let named = contexts.next().and_then(|context| context.context.as_ref()?.namespace.clone());
+    Ok(named.unwrap_or_else(|| "default".to_owned()))
+}
+
 /// The files that kubectl would read, merged as it does: the flag's alone, else those of `$KUBECONFIG` that are there, else
 /// the one in the home directory. `None` where there is none at all.
 fn kubeconfig(flag: Option<&Path>) -> Result<Option<Kubeconfig>, Failure> {

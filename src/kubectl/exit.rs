@@ -15,10 +15,8 @@ pub enum Exit {
     /// What is shown is true and not all: standard error says what is missing.
     Partial,
     /// Something is wrong in the cluster, and the answer says what.
-    #[allow(dead_code, reason = "for commands that judge")]
     Found,
     /// The change was not made because it could do harm, or because the person did not agree.
-    #[allow(dead_code, reason = "for commands that change something")]
     Refused,
     /// Ended by an interrupt, as a shell reports it.
     Interrupted,

@@ -40,7 +40,6 @@ pub enum Failure {
         why: ApiError,
     },
     /// The command line is wrong in a way that only shows beside what the cluster says.
-    #[allow(dead_code, reason = "for commands that check their arguments against the cluster")]
     #[error("{why}")]
     Usage {
         /// One sentence that names the flag or argument.

@@ -32,7 +32,7 @@ pub fn age(now: &str, then: &str) -> Option<String> {
 }
 
 /// A span as kubectl's AGE: two units at most, and one where the second would tell nothing.
-fn span(seconds: u64) -> String {
+pub fn span(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     let two = |large: u64, unit: &str, small: u64, of: &str| {
         if small == 0 { format!("{large}{unit}") } else { format!("{large}{unit}{small}{of}") }

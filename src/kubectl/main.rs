@@ -7,15 +7,25 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod ask;
 mod cli;
 mod completion;
 mod connect;
+mod csi_driver;
+mod doctor;
 mod exit;
 mod failure;
 mod human;
+mod installation;
+mod manifest;
 mod output;
 mod plugins;
+mod quantity;
+mod release;
+mod seen;
 mod status;
+mod why;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -50,6 +60,10 @@ async fn run(line: CommandLine) -> Result<Exit, Failure> {
     let work = async {
         match command {
             Command::Status(flags) => status::run(&reach, flags).await,
+            Command::Why(flags) => why::run(&reach, flags).await,
+            Command::Doctor(flags) => doctor::run(&reach, flags).await,
+            Command::Manifest(flags) => manifest::run(&reach, flags),
+            Command::Release(flags) => release::run(&reach, flags).await,
             Command::Completion(flags) => completion::run(&flags),
         }
     };

@@ -44,9 +44,7 @@ pub struct Cell {
 
 impl Cell {
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        // What a cluster says is one line here, and moves no cursor.
-        let text = text.into().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-        Self { text, tone }
+        Self { text: clean(&text.into()), tone }
     }
 
     fn width(&self) -> usize {
@@ -115,6 +113,11 @@ fn painted(cell: &Cell, coloured: bool) -> String {
     }
 }
 
+/// What a cluster says, as one line that moves no cursor.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 /// Writes an answer. A reader that goes away early (`| head`) has had enough; that is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
@@ -150,9 +153,8 @@ fn object(answer: &impl Serialize, format: Format) -> Result<String, Failure> {
 
 /// A line on standard error.
 pub fn say(line: &str) {
-    let clean: String = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     // Nobody is left to be told where this fails.
-    let _ = writeln!(io::stderr().lock(), "kubectl per-node: {clean}");
+    let _ = writeln!(io::stderr().lock(), "kubectl per-node: {}", clean(line));
 }
 
 /// Whether standard output is a terminal that is to have colours: not with `NO_COLOR`, not where `TERM` is dumb.

@@ -15,9 +15,8 @@ use serde::Deserialize;
 
 use crate::api::{Api, Resource, Selector};
 use crate::failure::Failure;
+use crate::installation::POD_LABELS;
 
-/// The label of the plugins' pods in deploy/.
-const LABELS: &str = "app.kubernetes.io/name=per-node";
 /// The name of their HTTP port there, and its number where a pod has no port of that name.
 const PORT_NAME: &str = "http";
 const PORT: u16 = 9808;
@@ -117,7 +116,7 @@ struct Condition {
 
 /// The plugins' pods that have a node, by node.
 pub async fn list(api: &Api, namespace: &str) -> Result<Vec<Plugin>, Failure> {
-    let selector = Selector { labels: LABELS.to_owned(), ..Selector::default() };
+    let selector = Selector { labels: POD_LABELS.to_owned(), ..Selector::default() };
     let mut plugins = Vec::new();
     let keep = |pod: Pod| plugins.extend(Plugin::of(pod));
     api.for_each(Resource::PODS, Some(namespace), &selector, keep).await?;
@@ -144,6 +143,11 @@ impl Plugin {
             ready,
             port,
         })
+    }
+
+    /// The plugin that an object of the API shows.
+    pub fn of_object(pod: &k8s_openapi::api::core::v1::Pod) -> Option<Self> {
+        Self::of(serde_json::from_value(serde_json::to_value(pod).ok()?).ok()?)
     }
 
     /// Everything this node says, or of one handle alone, each page handed to `keep`.

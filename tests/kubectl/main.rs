@@ -2,9 +2,13 @@
 //! it says of nodes that do not answer. Everything runs without privilege.
 
 mod cluster;
+mod doctor;
+mod manifest;
 #[path = "../support/objects_api.rs"]
 #[allow(dead_code)]
 mod objects_api;
+mod release;
 mod rights;
 mod status;
 mod tool;
+mod why;

@@ -51,6 +51,10 @@ struct Inner {
     pods: BTreeMap<(String, String), Backend>,
     denied: BTreeSet<(String, String)>,
     used: BTreeSet<(String, String)>,
+    /// What reviews of other people's rights say no to.
+    ungranted: BTreeSet<(String, String)>,
+    /// Somebody else writes the object just before the next patch of it.
+    raced: bool,
 }
 
 impl ObjectsApi {
@@ -104,6 +108,16 @@ impl ObjectsApi {
         self.lock().denied = denied.iter().map(owned).collect();
     }
 
+    /// What nobody but the caller may do, as far as reviews tell.
+    pub fn ungrant(&self, verb: &str, resource: &str) {
+        self.lock().ungranted.insert((verb.to_owned(), resource.to_owned()));
+    }
+
+    /// Just before the next patch somebody else writes the object, as far as its resource version tells.
+    pub fn race_next_patch(&self) {
+        self.lock().raced = true;
+    }
+
     /// Every verb and resource that was asked for since it was last asked.
     pub fn take_used(&self) -> BTreeSet<(String, String)> {
         std::mem::take(&mut self.lock().used)
@@ -149,15 +163,21 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     match parts.method {
         Method::GET if is_collection(&path) => list(&inner, &path, &parts),
         Method::GET => inner.objects.get(&path).map_or_else(|| status(404, "NotFound", ""), object),
-        Method::PATCH => match inner.objects.get_mut(&path) {
-            None => status(404, "NotFound", ""),
-            Some(found) => {
-                merge(found, &serde_json::from_slice(&body).unwrap_or_default());
-                object(found)
-            }
-        },
+        Method::PATCH => patch(&mut inner, &path, &serde_json::from_slice(&body).unwrap_or_default()),
+        Method::POST if segments(&path) == ["subjectaccessreviews"] => {
+            object(&review(&inner, serde_json::from_slice(&body).unwrap_or_default()))
+        }
         _ => status(405, "MethodNotAllowed", ""),
     }
+}
+
+/// Whether somebody else has a right: all do but to what was taken from them.
+fn review(inner: &Inner, mut review: Value) -> Value {
+    let asked = &review["spec"]["resourceAttributes"];
+    let text = |field: &str| asked[field].as_str().unwrap_or_default().to_owned();
+    let allowed = !inner.ungranted.contains(&(text("verb"), text("resource")));
+    review["status"] = json!({ "allowed": allowed });
+    review
 }
 
 /// The path's parts behind group and version.
@@ -268,6 +288,23 @@ fn list(inner: &Inner, path: &str, parts: &Parts) -> Response {
 fn selects(selector: &str, of: impl Fn(&str) -> Value) -> bool {
     let mut wanted = selector.split(',').filter(|part| !part.is_empty());
     wanted.all(|part| part.split_once('=').is_some_and(|(key, value)| of(key) == value))
+}
+
+/// A merge patch. UID and resource version, where it carries them, must be those of the object.
+fn patch(inner: &mut Inner, path: &str, patch: &Value) -> Response {
+    let raced = std::mem::take(&mut inner.raced);
+    let Some(found) = inner.objects.get_mut(path) else { return status(404, "NotFound", "") };
+    if raced {
+        found["metadata"]["resourceVersion"] = json!("raced");
+    }
+    for guard in ["uid", "resourceVersion"] {
+        let wanted = &patch["metadata"][guard];
+        if !wanted.is_null() && *wanted != found["metadata"][guard] {
+            return status(409, "Conflict", "");
+        }
+    }
+    merge(found, patch);
+    object(found)
 }
 
 /// RFC 7396.

@@ -81,6 +81,15 @@ impl Transport {
         Ok(Lines::new(answer.into_body(), self.settings.watch_idle_timeout))
     }
 
+    /// POST of a JSON body, with the whole answer, of at most `limit_bytes`: for what is answered in the object, as a review is.
+    ///
+    /// # Errors
+    /// Every class. After `Timeout` and `Closed` the write may have happened.
+    pub async fn create(&self, path: &str, body: Vec<u8>, limit_bytes: usize) -> Result<Vec<u8>, ApiError> {
+        let answer = self.send(request(Method::POST, path, Some("application/json"), body)?).await?;
+        self.read_whole(answer.into_body(), limit_bytes).await
+    }
+
     /// POST or PATCH of a JSON body. What the server says to a success is read only as far as the connection needs it.
     ///
     /// # Errors

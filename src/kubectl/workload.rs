@@ -1,0 +1,38 @@
+//! What a workload's objects say: whether a pod is ready, its container's last words, numbers of pods.
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// Whether a number of pods, as a rolling update has it, is none.
+pub fn is_zero(pods: &IntOrString) -> bool {
+    match pods {
+        IntOrString::Int(pods) => *pods == 0,
+        IntOrString::String(pods) => pods.trim_end_matches('%') == "0",
+    }
+}
+
+/// Whether a pod's condition Ready is true.
+pub fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+}
+
+/// Why the plugin's container does not run, and its last line: the plugin's own word for what is wrong (C44).
+pub fn last_words(plugin: &Pod) -> Vec<String> {
+    let statuses = plugin.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let mut words = Vec::new();
+    for status in statuses {
+        if let Some(waiting) = status.state.as_ref().and_then(|state| state.waiting.as_ref()) {
+            let text = [&waiting.reason, &waiting.message].map(|text| text.clone().unwrap_or_default());
+            words.push(format!("its container waits: {}", text.join(": ")));
+        }
+        let ended = [&status.state, &status.last_state];
+        let ended = ended.into_iter().find_map(|state| state.as_ref()?.terminated.as_ref());
+        if let Some(ended) = ended {
+            let message = ended.message.as_deref().unwrap_or_default();
+            let last = message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no last words");
+            words.push(format!("its container ended with {}: {}", ended.exit_code, last.trim()));
+        }
+    }
+    words
+}
