@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
+mod ls;
+#[cfg(target_os = "linux")]
 mod serve;
 
 use std::io::IsTerminal;
@@ -13,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use per_node::adapters::cli::{self, Command, CommandLine, ConfirmFlags, LogFormat, ServeFlags};
+use per_node::adapters::cli::{self, Command, CommandLine, ConfirmFlags, LogFormat, LsFlags, ServeFlags};
 use per_node::adapters::confirm::{self, Question};
 use tracing_subscriber::EnvFilter;
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     match line.command {
         Command::Serve(flags) => run_serve(*flags),
         Command::Confirm(flags) => run_confirm(&flags),
+        Command::Ls(flags) => run_ls(&flags),
         #[cfg(feature = "demo")]
         Command::Demo(flags) => per_node::demo::run(&flags),
     }
@@ -67,6 +70,16 @@ fn run_serve(flags: ServeFlags) -> ExitCode {
     #[cfg(not(target_os = "linux"))]
     {
         eprintln!("per-node: serve needs Linux; `per-node demo` runs here");
+        ExitCode::FAILURE
+    }
+}
+
+fn run_ls(flags: &LsFlags) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    return finish(ls::run(flags));
+    #[cfg(not(target_os = "linux"))]
+    {
+        eprintln!("per-node: ls of {} needs Linux", flags.store.display());
         ExitCode::FAILURE
     }
 }

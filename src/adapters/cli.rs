@@ -1,12 +1,16 @@
 //! The command line: flags and their environment variables as they are typed, and the configuration they
 //! make once checked. A wrong value is one line that names the flag. Nothing is looked up on the node here.
 
+mod ls;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
+
+pub use ls::{LsFlags, LsFormat};
 
 /// The longest driver name that CSI allows, in bytes.
 const DRIVER_NAME_LENGTH_MAX: usize = 63;
@@ -31,6 +35,8 @@ pub enum Command {
     Serve(Box<ServeFlags>),
     /// Show what removal waits for a person, and confirm it
     Confirm(ConfirmFlags),
+    /// List this node's copies and who holds them, also while nothing serves
+    Ls(LsFlags),
     /// Show the driver at work, without a cluster and without root
     #[cfg(feature = "demo")]
     Demo(DemoFlags),
@@ -284,7 +290,7 @@ mod tests {
         let line = CommandLine::try_parse_from([&["per-node", "serve", "--node-id=n"], flags].concat())?;
         match line.command {
             Command::Serve(flags) => Ok(*flags),
-            Command::Confirm(_) => unreachable!("serve was typed"),
+            Command::Confirm(_) | Command::Ls(_) => unreachable!("serve was typed"),
             #[cfg(feature = "demo")]
             Command::Demo(_) => unreachable!("serve was typed"),
         }

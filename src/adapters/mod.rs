@@ -11,6 +11,8 @@ pub mod event_log;
 #[forbid(unsafe_code)]
 pub mod http;
 #[forbid(unsafe_code)]
+pub mod human;
+#[forbid(unsafe_code)]
 pub mod kube;
 #[cfg(target_os = "linux")]
 pub mod linux;
@@ -26,3 +28,5 @@ pub mod rootless;
 pub mod socket;
 #[forbid(unsafe_code)]
 pub mod system_clock;
+#[forbid(unsafe_code)]
+pub mod table;

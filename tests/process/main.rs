@@ -19,6 +19,7 @@ mod file_system;
 mod file_systems;
 mod host;
 mod lifetime;
+mod ls;
 mod pages;
 mod refuses_to_start;
 mod secrets;

@@ -106,45 +106,20 @@ impl CopiesPage {
         let Query { handle, after } = query;
         let now = sources.clock.wall();
         let wanted = Wanted { handle, after, copies_max: PAGE_COPIES_MAX };
-        let Report { copies, copies_total, more, listed, capacity } = self.driver.report(&wanted);
-        let last = copies.last().filter(|_| more).map(|copy| copy.handle.as_str().to_owned());
+        let told = self.driver.report(&wanted);
         let mut report = NodeReport {
-            api_version: API_VERSION.to_owned(),
-            kind: NODE_COPIES.to_owned(),
-            driver: self.driver.settings().driver_name.clone(),
-            node: self.node_id.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            at: time(now),
             started_at: Some(time(self.started)),
             sweep: Some(sweep(sources)),
-            store: capacity.map(|(capacity, at)| Store {
-                total_bytes: capacity.total_bytes,
-                available_bytes: capacity.available_bytes,
-                total_inodes: capacity.total_inodes,
-                available_inodes: capacity.available_inodes,
-                measured_at: time(at),
-            }),
-            copies: copies.into_iter().map(|copy| self.copy(copy, now)).collect(),
-            copies_total,
-            listed_at: listed.map(time),
-            after: last,
-            ..NodeReport::default()
+            ..node_report(&self.driver, &self.node_id, told, now)
         };
         if wanted.after.is_none() {
-            self.add_once(&mut report, wanted.handle.as_ref());
+            self.add_refusals(&mut report, wanted.handle.as_ref());
+            add_trash(&self.driver, &mut report, wanted.handle.as_ref());
         }
         report
     }
 
-    /// What stands on the first page alone.
-    fn add_once(&self, report: &mut NodeReport, only: Option<&Handle>) {
-        let mut trash = self.driver.trash_report();
-        trash.retain(|(_, handle)| only.is_none_or(|only| only == handle));
-        report.trash_total = trash.len() as u64;
-        let entries = trash.into_iter().take(TRASH_MAX);
-        report.trash = entries
-            .map(|(id, handle)| TrashEntry { id: id.to_string(), handle: handle.as_str().to_owned() })
-            .collect();
+    fn add_refusals(&self, report: &mut NodeReport, only: Option<&Handle>) {
         let mut refusals = self.driver.recent_refusals();
         refusals.retain(|(key, _)| only.is_none() || key.handle.as_ref() == only);
         report.refusals = refusals
@@ -165,22 +140,59 @@ impl CopiesPage {
             })
             .collect();
     }
+}
 
-    fn copy(&self, copy: CopyReport, now: Wall) -> Copy {
-        let CopyReport { handle, measured, orphan, holders, leftovers } = copy;
-        let ended = |ago: std::time::Duration| {
-            let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
-            time(Wall { unix_ms: now.unix_ms.saturating_sub(ago) })
-        };
-        Copy {
-            handle: String::from(handle),
-            bytes: measured.map(|measured| measured.usage.used_bytes),
-            inodes: measured.map(|measured| measured.usage.used_inodes),
-            measured_at: measured.map(|measured| ended(measured.ago)),
-            orphan,
-            holders: holders.into_iter().map(holder).collect(),
-            leftover_mounts: leftovers,
-        }
+/// The wire's form of a report, without what only a serving process knows.
+pub fn node_report(driver: &Driver, node_id: &str, report: Report, now: Wall) -> NodeReport {
+    let Report { copies, copies_total, more, listed, capacity } = report;
+    let last = copies.last().filter(|_| more).map(|copy| copy.handle.as_str().to_owned());
+    NodeReport {
+        api_version: API_VERSION.to_owned(),
+        kind: NODE_COPIES.to_owned(),
+        driver: driver.settings().driver_name.clone(),
+        node: node_id.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        at: time(now),
+        store: capacity.map(|(capacity, at)| Store {
+            total_bytes: capacity.total_bytes,
+            available_bytes: capacity.available_bytes,
+            total_inodes: capacity.total_inodes,
+            available_inodes: capacity.available_inodes,
+            measured_at: time(at),
+        }),
+        copies: copies.into_iter().map(|one| copy(one, now)).collect(),
+        copies_total,
+        listed_at: listed.map(time),
+        after: last,
+        ..NodeReport::default()
+    }
+}
+
+/// The trash as far as it is told, and how much there is.
+pub fn add_trash(driver: &Driver, report: &mut NodeReport, only: Option<&Handle>) {
+    let mut trash = driver.trash_report();
+    trash.retain(|(_, handle)| only.is_none_or(|only| only == handle));
+    report.trash_total = trash.len() as u64;
+    let entries = trash.into_iter().take(TRASH_MAX);
+    report.trash = entries
+        .map(|(id, handle)| TrashEntry { id: id.to_string(), handle: handle.as_str().to_owned() })
+        .collect();
+}
+
+fn copy(copy: CopyReport, now: Wall) -> Copy {
+    let CopyReport { handle, measured, orphan, holders, leftovers } = copy;
+    let ended = |ago: std::time::Duration| {
+        let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
+        time(Wall { unix_ms: now.unix_ms.saturating_sub(ago) })
+    };
+    Copy {
+        handle: String::from(handle),
+        bytes: measured.map(|measured| measured.usage.used_bytes),
+        inodes: measured.map(|measured| measured.usage.used_inodes),
+        measured_at: measured.map(|measured| ended(measured.ago)),
+        orphan,
+        holders: holders.into_iter().map(holder).collect(),
+        leftover_mounts: leftovers,
     }
 }
 

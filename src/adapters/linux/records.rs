@@ -62,6 +62,27 @@ struct TrashRecord {
     condemned: Option<CopyMark>,
 }
 
+/// What is to be done with the files.
+#[derive(Debug, Clone, Copy)]
+enum Access {
+    Write,
+    Read,
+}
+
+impl Access {
+    fn table<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned>(
+        self,
+        directory: BorrowedFd<'_>,
+        layout: Layout,
+        key: impl Fn(&V) -> K,
+    ) -> Outcome<Table<K, V>> {
+        match self {
+            Access::Write => Table::open(directory, layout, key),
+            Access::Read => Table::look(directory, layout, key),
+        }
+    }
+}
+
 /// One value in two slots; the one with the higher turn counts.
 struct Turns<T>(Table<u8, Turn<T>>);
 
@@ -74,17 +95,26 @@ struct Turn<T> {
 impl SlotRecords {
     /// Opens the files; the first time, sets their space aside.
     pub fn open(store: &StoreDirs) -> Outcome<SlotRecords> {
+        SlotRecords::of(store, Access::Write)
+    }
+
+    /// Reads the files as they are, beside the process that writes them or without one. Every write fails.
+    pub fn look(store: &StoreDirs) -> Outcome<SlotRecords> {
+        SlotRecords::of(store, Access::Read)
+    }
+
+    fn of(store: &StoreDirs, access: Access) -> Outcome<SlotRecords> {
         let holds = store.holds();
-        let trash = Table::open(holds, TRASH, |record: &TrashRecord| record.id)?;
+        let trash = access.table(holds, TRASH, |record: &TrashRecord| record.id)?;
         let shared = Shared {
             path: store.path().join("holds"),
-            targets: Table::open(holds, TARGETS, |record: &TargetRecord| record.target.clone())?,
+            targets: access.table(holds, TARGETS, |record: &TargetRecord| record.target.clone())?,
             next_trash: AtomicU64::new(first_trash(&trash)),
             trash,
             condemning: Mutex::default(),
-            series: Table::open(holds, SERIES, |series: &Series| series.name.clone())?,
-            history: Turns::open(holds, HISTORY)?,
-            marker: Turns::open(holds, MARKER)?,
+            series: access.table(holds, SERIES, |series: &Series| series.name.clone())?,
+            history: Turns::open(holds, HISTORY, access)?,
+            marker: Turns::open(holds, MARKER, access)?,
         };
         Ok(SlotRecords { shared: Arc::new(shared) })
     }
@@ -139,9 +169,9 @@ fn as_error(failure: Failure, path: &Path) -> RecordsError {
 }
 
 impl<T: Clone + Serialize + DeserializeOwned> Turns<T> {
-    fn open(directory: BorrowedFd<'_>, layout: Layout) -> Outcome<Turns<T>> {
+    fn open(directory: BorrowedFd<'_>, layout: Layout, access: Access) -> Outcome<Turns<T>> {
         let key = |turn: &Turn<T>| u8::from(turn.turn % 2 == 1);
-        Ok(Turns(Table::open(directory, layout, key)?))
+        Ok(Turns(access.table(directory, layout, key)?))
     }
 
     fn newest(&self) -> Option<Turn<T>> {

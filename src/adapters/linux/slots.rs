@@ -26,6 +26,9 @@ pub struct SlotFile {
     slot_bytes: usize,
 }
 
+/// How often a file that another process writes is read again for the sake of a record that is half written.
+const LOOKS_MAX: u32 = 3;
+
 /// How a file is laid out when it is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
@@ -59,6 +62,34 @@ impl SlotFile {
         slots.write_in_place();
         slots.set_space_aside(layout.slots)?;
         let read = slots.read()?;
+        Ok((slots, read))
+    }
+
+    /// Reads the file as it is, which another process may be writing; a file that is not there has no records. What is
+    /// written into the file that comes back fails.
+    pub fn look<T: DeserializeOwned>(
+        directory: BorrowedFd<'_>,
+        layout: Layout,
+    ) -> Outcome<(SlotFile, Read<T>)> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match open_below(directory, layout.name, flags, Mode::empty()) {
+            // The directory stands in for it: it has no records and takes no write either.
+            Err(Errno::NOENT) => open_below(directory, ".", flags, Mode::empty()),
+            opened => opened,
+        };
+        let slots =
+            SlotFile { file: File::from(file.step("open a record file in")?), slot_bytes: layout.slot_bytes };
+        let mut read = Read { records: Vec::new(), free: Vec::new(), damaged: 0 };
+        if slots.file.metadata().step("stat a record file in")?.is_file() {
+            read = slots.read()?;
+            for _ in 0..LOOKS_MAX {
+                if read.damaged == 0 {
+                    break;
+                }
+                // Half of a record that is being written this instant.
+                read = slots.read()?;
+            }
+        }
         Ok((slots, read))
     }
 

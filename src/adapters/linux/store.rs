@@ -57,18 +57,23 @@ impl StoreDirs {
     /// Opens the store and makes what is missing in it. `path` may lead there through symlinks, which are resolved
     /// here and never again (C18).
     pub fn open(path: &Path) -> Outcome<StoreDirs> {
+        StoreDirs::of(path, own_directory)
+    }
+
+    /// Opens a store as it is: nothing is made in it and nothing changed.
+    pub fn look(path: &Path) -> Outcome<StoreDirs> {
+        StoreDirs::of(path, |root, name| {
+            open_below(root, name, READ_DIRECTORY, Mode::empty()).step("find a store's directories in")
+        })
+    }
+
+    fn of(path: &Path, directory: impl Fn(BorrowedFd<'_>, &CStr) -> Outcome<OwnedFd>) -> Outcome<StoreDirs> {
         let path = std::fs::canonicalize(path).step("resolve")?;
         let root = rustix::fs::open(&path, READ_DIRECTORY, Mode::empty()).step("open")?;
         let [copies, trash, holds] =
-            [c"copies", c"trash", c"holds"].map(|name| own_directory(root.as_fd(), name));
-        Ok(StoreDirs {
-            path,
-            copies: copies?,
-            trash: trash?,
-            holds: holds?,
-            root,
-            traffic: Traffic::default(),
-        })
+            [c"copies", c"trash", c"holds"].map(|name| directory(root.as_fd(), name));
+        let traffic = Traffic::default();
+        Ok(StoreDirs { path, copies: copies?, trash: trash?, holds: holds?, root, traffic })
     }
 
     /// Where it really is.

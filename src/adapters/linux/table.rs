@@ -38,10 +38,21 @@ impl<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned> Table<K, V> {
     /// Opens the file; of two records with one key the later slot counts.
     pub fn open(directory: BorrowedFd<'_>, layout: Layout, key: impl Fn(&V) -> K) -> Outcome<Table<K, V>> {
         let (file, read) = SlotFile::open::<V>(directory, layout)?;
-        let Read { records, free, damaged } = read;
-        if damaged > 0 {
+        if read.damaged > 0 {
+            let damaged = read.damaged;
             tracing::warn!(file = layout.name, damaged, "records that cannot be read are taken for none");
         }
+        Ok(Table::of(file, read, key))
+    }
+
+    /// Reads the file as it is ([`SlotFile::look`]); nothing can be written.
+    pub fn look(directory: BorrowedFd<'_>, layout: Layout, key: impl Fn(&V) -> K) -> Outcome<Table<K, V>> {
+        let (file, read) = SlotFile::look::<V>(directory, layout)?;
+        Ok(Table::of(file, read, key))
+    }
+
+    fn of(file: SlotFile, read: Read<V>, key: impl Fn(&V) -> K) -> Table<K, V> {
+        let Read { records, free, damaged } = read;
         let slots = records.len() + free.len();
         let mut state = State {
             records: BTreeMap::new(),
@@ -54,7 +65,7 @@ impl<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned> Table<K, V> {
                 state.free.insert(older);
             }
         }
-        Ok(Table { file, damaged, state: Mutex::new(state) })
+        Table { file, damaged, state: Mutex::new(state) }
     }
 
     /// Whether the file held something that could not be read.

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::driver::Driver;
+use thiserror::Error;
+
+use super::driver::{Driver, Ports};
 use super::sight::SeenMount;
 use crate::domain::handle::Handle;
 use crate::domain::holds::{TargetRecord, TargetState, pod_at};
@@ -14,7 +16,8 @@ use crate::domain::pod::Pod;
 use crate::domain::recent_refusals::{RefusalKey, Repeated};
 use crate::domain::time::Wall;
 use crate::domain::trash::TrashId;
-use crate::ports::copies::{Capacity, Measured};
+use crate::ports::copies::{Capacity, CopiesError, Measured};
+use crate::ports::mounts::MountsError;
 
 /// Which part of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +63,65 @@ pub struct HolderReport {
     pub readonly: Option<bool>,
 }
 
+/// Why a look brought nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LookError {
+    #[error("the kernel's mounts cannot be read: {0}")]
+    Mounts(MountsError),
+    #[error("the copies cannot be listed: {0}")]
+    Copies(CopiesError),
+    #[error("copy {handle} cannot be counted: {why}")]
+    Count { handle: Handle, why: CopiesError },
+}
+
 impl Driver {
+    /// The report of a store that nobody need be serving: the mounts, the copies and the space are looked at now, and who
+    /// holds a copy is told by the mounts, to which the records only add names. With `sizes` every copy that is told is
+    /// counted to its end. It takes no lock and writes nothing.
+    ///
+    /// # Errors
+    /// Where not all could be seen.
+    pub async fn look(&self, wanted: &Wanted, sizes: bool) -> Result<Report, LookError> {
+        let Ports { mounts, copies, records, clock, .. } = &self.ports;
+        let table = mounts.table().await.map_err(LookError::Mounts)?.mounts;
+        let handled = table.iter().filter_map(|mount| Some((mount, self.handle_at(&mount.shown.place)?)));
+        self.sight.mounted(handled, &self.settings.kubelet_dir);
+        let listing = copies.list().await.map_err(LookError::Copies)?;
+        let now = clock.wall();
+        self.sight.listed(&listing.handles, now);
+        if let Ok(capacity) = copies.capacity().await {
+            self.sight.measured(capacity, now);
+        }
+        if sizes {
+            let is_wanted = |handle: &&Handle| wanted.handle.as_ref().is_none_or(|only| &only == handle);
+            for handle in listing.handles.iter().filter(is_wanted) {
+                self.count(handle).await?;
+            }
+        }
+        let mut records = records.targets();
+        records.retain(|record| table.iter().any(|mount| mount.mount_point == record.target.as_path()));
+        Ok(self.report_of(wanted, records))
+    }
+
+    /// Counts a copy to the end of its walk, which is bounded (C46).
+    async fn count(&self, handle: &Handle) -> Result<(), LookError> {
+        loop {
+            match self.ports.copies.usage(handle).await {
+                Ok(usage) if usage.complete => return Ok(()),
+                Ok(_) => {}
+                // It went meanwhile.
+                Err(CopiesError::Missing(_)) => return Ok(()),
+                Err(why) => return Err(LookError::Count { handle: handle.clone(), why }),
+            }
+        }
+    }
+
     /// The part of the report that is wanted.
     pub fn report(&self, wanted: &Wanted) -> Report {
-        let records = self.ports.records.targets();
+        self.report_of(wanted, self.ports.records.targets())
+    }
+
+    fn report_of(&self, wanted: &Wanted, records: Vec<TargetRecord>) -> Report {
         let mounts = self.sight.mounts();
         let mut handles = self.sight.copies();
         // Also what was published since the store was last listed, and what only a mount still shows.
