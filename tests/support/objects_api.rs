@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -26,13 +27,15 @@ pub enum Backend {
     Address(SocketAddr),
     /// An answer for the request's path with its query, and its headers.
     Answer(Arc<Answer>),
+    /// The same, after this time.
+    Late(Duration, Arc<Answer>),
     /// The request is taken and never answered.
     Hangs,
     /// Nobody listens.
     Refuses,
 }
 
-type Answer = dyn Fn(&str, &HeaderMap) -> (u16, String) + Send + Sync;
+pub type Answer = dyn Fn(&str, &HeaderMap) -> (u16, String) + Send + Sync;
 
 /// The running server. It stops when it is dropped.
 pub struct ObjectsApi {
@@ -228,6 +231,10 @@ async fn pass_on(backend: Backend, path: &str, headers: &HeaderMap) -> Response 
         Backend::Hangs => return std::future::pending().await,
         Backend::Refuses => return status(503, "ServiceUnavailable", ""),
         Backend::Answer(answer) => answer(path, &headers),
+        Backend::Late(after, answer) => {
+            tokio::time::sleep(after).await;
+            answer(path, &headers)
+        }
         Backend::Address(address) => match fetch(address, path, &headers).await {
             Ok(answer) => answer,
             Err(_) => return status(503, "ServiceUnavailable", ""),

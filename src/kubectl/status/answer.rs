@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use per_node::proto::report::{API_VERSION, Holder, NodeReport, Store};
+use per_node::proto::report::{API_VERSION, Holder, NodeReport, Refusal, Store};
 use serde::Serialize;
 
 use super::volumes::{Claim, Volume};
@@ -128,6 +128,8 @@ pub struct Gathering {
     nodes: Vec<NodeStatus>,
     missing: Vec<String>,
     volumes_known: bool,
+    /// Only these are kept of what a node tells.
+    only: Option<BTreeSet<String>>,
 }
 
 impl Gathering {
@@ -144,6 +146,11 @@ impl Gathering {
             });
             self.of(&handle).persistent_volumes.push(VolumeObject { name, phase, claim });
         }
+    }
+
+    /// From now on nothing is kept but of these handles.
+    pub fn keep_only(&mut self, only: Option<BTreeSet<String>>) {
+        self.only = only;
     }
 
     /// Something that the answer lacks.
@@ -172,7 +179,9 @@ impl Gathering {
     fn page(&mut self, node: &mut NodeStatus, page: NodeReport) {
         let NodeReport { at, version, sweep, store, copies, copies_total, trash_total, refusals, .. } = page;
         let name = &node.node;
-        for copy in copies {
+        let wanted = self.only.clone();
+        let is_wanted = |handle: &str| wanted.as_ref().is_none_or(|wanted| wanted.contains(handle));
+        for copy in copies.into_iter().filter(|copy| is_wanted(&copy.handle)) {
             self.of(&copy.handle).copies.push(CopyStatus {
                 node: name.clone(),
                 told_at: at.clone(),
@@ -183,7 +192,8 @@ impl Gathering {
                 leftover_mounts: copy.leftover_mounts,
             });
         }
-        for refusal in refusals {
+        let of = |refusal: &Refusal| refusal.handle.clone().unwrap_or_default();
+        for refusal in refusals.into_iter().filter(|refusal| is_wanted(&of(refusal))) {
             self.of(refusal.handle.as_deref().unwrap_or_default()).refusals.push(RefusalStatus {
                 node: name.clone(),
                 told_at: at.clone(),
@@ -213,11 +223,10 @@ impl Gathering {
         self.handles.get_mut(handle).expect("it was put there")
     }
 
-    /// The answer, in its order; of `only` these handles where it is given.
-    pub fn answer(self, only: Option<&BTreeSet<String>>) -> ClusterStatus {
-        let Self { handles, mut nodes, mut missing, volumes_known } = self;
-        let selected = |volume: &VolumeStatus| only.is_none_or(|only| only.contains(&volume.handle));
-        let mut volumes: Vec<VolumeStatus> = handles.into_values().filter(selected).collect();
+    /// The answer, in its order.
+    pub fn answer(self) -> ClusterStatus {
+        let Self { handles, mut nodes, mut missing, volumes_known, only: _ } = self;
+        let mut volumes: Vec<VolumeStatus> = handles.into_values().collect();
         for volume in &mut volumes {
             volume.persistent_volumes.sort();
             volume.copies.sort_by(|a, b| a.node.cmp(&b.node));

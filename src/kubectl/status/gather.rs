@@ -51,6 +51,7 @@ pub async fn gather(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Resul
         };
         gathering.volumes(volumes, claims.as_ref());
     }
+    gathering.keep_only(only.clone());
     // A node is asked for one handle alone where one is wanted: it need not tell the rest.
     let handle = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first());
     let progress = progress(plugins.len());
@@ -68,7 +69,7 @@ pub async fn gather(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Resul
         progress.inc(1);
     }
     progress.finish_and_clear();
-    Ok(gathering.answer(only.as_ref()))
+    Ok(gathering.answer())
 }
 
 /// The handles that `asked` stands for: those of PersistentVolumes of that name, and the one it is itself.
