@@ -13,6 +13,7 @@ mod cluster;
 mod manifest;
 mod node;
 mod plugin;
+mod tool;
 mod wait;
 mod writer;
 

@@ -20,8 +20,14 @@ mod file_systems;
 mod host;
 mod lifetime;
 mod ls;
+#[cfg(feature = "kubectl")]
+#[path = "../support/objects_api.rs"]
+#[allow(dead_code)]
+mod objects_api;
 mod pages;
 mod refuses_to_start;
 mod secrets;
+#[cfg(feature = "kubectl")]
+mod tool;
 #[path = "../registration/watcher.rs"]
 mod watcher;

@@ -11,3 +11,4 @@ mod holding;
 mod mounts;
 mod privilege;
 mod statistics;
+mod status;
