@@ -46,6 +46,8 @@ pub enum Command {
     Manifest(crate::manifest::ManifestFlags),
     /// Make a Released volume bindable again; no copy is touched
     Release(crate::release::ReleaseFlags),
+    /// Let removals go on that wait for a person, after it was shown what waits where
+    Confirm(crate::confirm::ConfirmFlags),
     /// Print what a shell sources to complete commands and flags
     Completion(CompletionFlags),
 }

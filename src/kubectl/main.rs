@@ -6,13 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+mod agree;
 mod api;
-mod ask;
 mod cli;
 mod completion;
+mod confirm;
 mod connect;
 mod csi_driver;
 mod doctor;
+mod exec;
 mod exit;
 mod failure;
 mod human;
@@ -62,6 +64,7 @@ async fn run(line: CommandLine) -> Result<Exit, Failure> {
             Command::Status(flags) => status::run(&reach, flags).await,
             Command::Why(flags) => why::run(&reach, flags).await,
             Command::Doctor(flags) => doctor::run(&reach, flags).await,
+            Command::Confirm(flags) => confirm::run(&reach, flags).await,
             Command::Manifest(flags) => manifest::run(&reach, flags),
             Command::Release(flags) => release::run(&reach, flags).await,
             Command::Completion(flags) => completion::run(&flags),

@@ -1,7 +1,18 @@
-//! What a workload's objects say: whether a pod is ready, its container's last words, numbers of pods.
+//! What a workload's objects say: whether a pod is ready, its container's last words and flags,
+//! numbers of pods.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// The value of a flag, written as one argument or as two.
+pub fn flag<'c>(container: &'c Container, flag: &str) -> Option<&'c str> {
+    let arguments: Vec<&str> = container.args.iter().flatten().map(String::as_str).collect();
+    let joined = arguments.iter().find_map(|one| one.strip_prefix(flag)?.strip_prefix('='));
+    joined.or_else(|| {
+        let at = arguments.iter().position(|one| *one == flag)?;
+        arguments.get(at + 1).copied()
+    })
+}
 
 /// Whether a number of pods, as a rolling update has it, is none.
 pub fn is_zero(pods: &IntOrString) -> bool {

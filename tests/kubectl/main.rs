@@ -2,11 +2,14 @@
 //! it says of nodes that do not answer. Everything runs without privilege.
 
 mod cluster;
+mod confirm;
 mod doctor;
 mod manifest;
 #[path = "../support/objects_api.rs"]
 #[allow(dead_code)]
 mod objects_api;
+#[path = "../support/objects_exec.rs"]
+mod objects_exec;
 mod release;
 mod rights;
 mod status;

@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::objects_exec::{self, Run};
+
 const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What stands behind a pod's port.
@@ -52,6 +54,7 @@ struct Inner {
     /// By path: `/api/v1/namespaces/NAMESPACE/pods/NAME`.
     objects: BTreeMap<String, Value>,
     pods: BTreeMap<(String, String), Backend>,
+    commands: Option<Run>,
     denied: BTreeSet<(String, String)>,
     used: BTreeSet<(String, String)>,
     /// What reviews of other people's rights say no to.
@@ -105,6 +108,11 @@ impl ObjectsApi {
         self.lock().pods.insert((namespace.to_owned(), name.to_owned()), backend);
     }
 
+    /// What a command that is run in a pod does.
+    pub fn run_commands(&self, run: Run) {
+        self.lock().commands = Some(run);
+    }
+
     /// From now on these, and no others, are forbidden: verbs and resources of RBAC.
     pub fn deny(&self, denied: &[(&str, &str)]) {
         let owned = |(verb, resource): &(&str, &str)| ((*verb).to_owned(), (*resource).to_owned());
@@ -149,10 +157,22 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let (verb, resource) = asked(&parts);
     {
         let mut inner = shared.lock();
-        inner.used.insert((verb.clone(), resource.clone()));
-        if inner.denied.contains(&(verb, resource)) {
-            return status(403, "Forbidden", "");
+        // Since 1.35 a command that comes over a web socket, which is a GET, needs the right to create as well.
+        let created = (resource == "pods/exec").then(|| ("create".to_owned(), resource.clone()));
+        for right in [Some((verb, resource)), created].into_iter().flatten() {
+            let denied = inner.denied.contains(&right);
+            inner.used.insert(right);
+            if denied {
+                return status(403, "Forbidden", "");
+            }
         }
+    }
+    if let ["namespaces", _, "pods", pod, "exec"] = segments(parts.uri.path()).as_slice() {
+        let command = shared.lock().commands.clone();
+        return match command {
+            None => status(404, "NotFound", "pods"),
+            Some(command) => objects_exec::answer(parts.clone(), (*pod).to_owned(), command),
+        };
     }
     if let Some((namespace, pod, rest)) = proxied(&parts) {
         let backend = shared.lock().pods.get(&(namespace, pod)).cloned();
@@ -343,7 +363,7 @@ fn status(code: u16, reason: &str, kind: &str) -> Response {
     response
 }
 
-fn unescaped(value: &str) -> String {
+pub(crate) fn unescaped(value: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = value.as_bytes();
     while let Some((first, after)) = rest.split_first() {

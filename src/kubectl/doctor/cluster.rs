@@ -11,7 +11,7 @@ use super::node::{SKEW_WARNING_S, median};
 use crate::csi_driver::{differences, remedy};
 use crate::installation::CONTAINER;
 use crate::seen::Seen;
-use crate::workload::is_zero;
+use crate::workload::{flag, is_zero};
 
 const APPLY: &str = "kubectl apply -k deploy";
 
@@ -214,14 +214,4 @@ fn each_container(facts: &Facts, judge: impl Fn(&str, &Container, &PodSpec) -> L
 
 fn named(daemon_set: &DaemonSet) -> String {
     format!("daemonset/{}", daemon_set.metadata.name.as_deref().unwrap_or_default())
-}
-
-/// The value of a flag, written as one argument or as two.
-fn flag<'c>(container: &'c Container, flag: &str) -> Option<&'c str> {
-    let arguments: Vec<&str> = container.args.iter().flatten().map(String::as_str).collect();
-    let joined = arguments.iter().find_map(|one| one.strip_prefix(flag)?.strip_prefix('='));
-    joined.or_else(|| {
-        let at = arguments.iter().position(|one| *one == flag)?;
-        arguments.get(at + 1).copied()
-    })
 }

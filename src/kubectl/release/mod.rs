@@ -11,8 +11,8 @@ pub use flags::ReleaseFlags;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use per_node::adapters::kube::api_error::ApiError;
 
+use crate::agree::{self, Agreement};
 use crate::api::{Api, Resource};
-use crate::ask::{self, Agreement};
 use crate::cli::ReachFlags;
 use crate::connect::connect;
 use crate::exit::Exit;
@@ -36,7 +36,7 @@ pub async fn run(reach: &ReachFlags, flags: ReleaseFlags) -> Result<Exit, Failur
         }
     };
     output::print(&shown(name, &release)?)?;
-    match ask::agree("Release it?", flags.yes)? {
+    match agree::agree("Release it?", flags.yes)? {
         Agreement::Given => {}
         Agreement::Refused => return Ok(Exit::Refused),
     }

@@ -1,0 +1,32 @@
+//! The command line of `confirm`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::PluginFlags;
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  kubectl per-node confirm --show           what waits, on which node
+  kubectl per-node confirm --node node-1    shows it, asks, confirms
+  kubectl per-node confirm --yes            on every node on which something waits
+
+Before you confirm after an etcd restore: create again the PersistentVolumes that the backup did not have.")]
+pub struct ConfirmFlags {
+    /// Only this node
+    #[arg(long, value_name = "NODE")]
+    pub node: Option<String>,
+    /// Only show what waits
+    #[arg(long, conflicts_with = "yes")]
+    pub show: bool,
+    /// Do not ask
+    #[arg(short = 'y', long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub plugin: PluginFlags,
+    /// How long a node may take; confirming reads the API server
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = humantime::parse_duration)]
+    pub node_deadline: Duration,
+}

@@ -1,0 +1,116 @@
+//! `kubectl per-node confirm`: a person says that removals may go on where they wait (C22), by `per-node confirm` in the plugin's
+//! pod on each such node.
+//!
+//! It shows first what waits where, and asks. It removes nothing: the next pass of each node does, with a proof of its own.
+
+mod flags;
+
+pub use flags::ConfirmFlags;
+
+use crate::agree::{self, Agreement};
+use crate::api::Api;
+use crate::cli::ReachFlags;
+use crate::connect::connect;
+use crate::exec::{Target, each, said, targets};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{self, Table};
+
+/// How the plugin's answer begins where something waits.
+const WAITS: &str = "removals wait for a confirmation: ";
+
+/// Something waits on a node.
+struct Waiting {
+    target: Target,
+    /// Why, and the copies that it is about, a line each.
+    what: String,
+}
+
+/// Shows, asks, confirms.
+pub async fn run(reach: &ReachFlags, flags: ConfirmFlags) -> Result<Exit, Failure> {
+    let api = connect(reach).await?;
+    let all = targets(&api, &flags.plugin.namespace, flags.node.as_deref()).await?;
+    let (waiting, silent) = look(&api, &all, &flags).await;
+    if waiting.is_empty() {
+        output::print(&format!("nothing waits for a confirmation on {} nodes\n", all.len() - silent))?;
+        return Ok(heard(silent, all.len()));
+    }
+    output::print_table(&table(&waiting))?;
+    if flags.show {
+        return Ok(Exit::Found);
+    }
+    let question = format!(
+        "Confirm on {} nodes? It removes nothing by itself; the next pass does, each copy with a proof of its own.",
+        waiting.len()
+    );
+    match agree::agree(&question, flags.yes)? {
+        Agreement::Given => {}
+        Agreement::Refused => return Ok(Exit::Refused),
+    }
+    let failed = confirm(&api, &waiting, &flags).await?;
+    Ok(match (failed, silent) {
+        (0, _) => heard(silent, all.len()),
+        (failed, _) if failed == waiting.len() => Exit::Failed,
+        (_, _) => Exit::Partial,
+    })
+}
+
+/// What waits where, and on how many nodes that could not be told.
+async fn look(api: &Api, all: &[Target], flags: &ConfirmFlags) -> (Vec<Waiting>, usize) {
+    let answers = each(api, all, &["confirm", "--show"], flags.node_deadline).await;
+    let mut waiting = Vec::new();
+    let mut silent = 0;
+    for (target, answer) in all.iter().zip(answers) {
+        match said(answer) {
+            Ok(text) => waiting.extend(text.strip_prefix(WAITS).map(|what| {
+                let what = what.to_owned();
+                Waiting { target: target.clone(), what }
+            })),
+            Err(why) => {
+                silent += 1;
+                output::say(&format!("not seen: the node {}: {why}", target.node));
+            }
+        }
+    }
+    (waiting, silent)
+}
+
+/// Confirms on each node; answers on how many that failed.
+async fn confirm(api: &Api, waiting: &[Waiting], flags: &ConfirmFlags) -> Result<usize, Failure> {
+    let targets: Vec<Target> = waiting.iter().map(|one| one.target.clone()).collect();
+    let answers = each(api, &targets, &["confirm"], flags.node_deadline).await;
+    let mut failed = 0;
+    for (target, answer) in targets.iter().zip(answers) {
+        match said(answer) {
+            Ok(text) => {
+                let first = text.lines().next().unwrap_or_default();
+                output::print(&format!("{}: {}\n", target.node, output::clean(first)))?;
+            }
+            Err(why) => {
+                failed += 1;
+                output::say(&format!("the node {}: {why}", target.node));
+            }
+        }
+    }
+    Ok(failed)
+}
+
+fn table(waiting: &[Waiting]) -> Table {
+    let mut table = Table::new(&["NODE", "WAITS FOR"]);
+    for one in waiting {
+        let mut lines = one.what.lines();
+        table.row(vec![one.target.node.as_str().into(), lines.next().unwrap_or_default().into()]);
+        for line in lines {
+            table.row(vec!["".into(), line.into()]);
+        }
+    }
+    table
+}
+
+fn heard(silent: usize, all: usize) -> Exit {
+    match silent {
+        0 => Exit::Complete,
+        silent if silent == all => Exit::Failed,
+        _ => Exit::Partial,
+    }
+}
