@@ -24,6 +24,7 @@ mod ls;
 #[path = "../support/objects_api.rs"]
 #[allow(dead_code)]
 mod objects_api;
+mod logs;
 mod pages;
 mod refuses_to_start;
 mod secrets;

@@ -5,6 +5,7 @@
 
 mod calls;
 mod convert;
+mod decision_log;
 mod identity;
 mod node;
 mod pending;

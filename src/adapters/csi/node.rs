@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Response, Status};
+use tracing::Instrument;
 
 use super::calls::{Calls, Lost};
+use super::decision_log::Asked;
 use super::pending::Pending;
 use super::{About, convert, status};
 use crate::domain::use_cases::driver::Driver;
@@ -28,9 +30,6 @@ use crate::proto::csi::{
 const CAPABILITIES: [rpc::Type; 3] =
     [rpc::Type::GetVolumeStats, rpc::Type::SingleNodeMultiWriter, rpc::Type::VolumeMountGroup];
 
-/// A volume id is shown in the log up to this many characters.
-const SHOWN_ID_MAX: usize = 300;
-
 /// Answers for one driver.
 pub(super) struct Node {
     driver: Arc<Driver>,
@@ -49,22 +48,18 @@ impl Node {
     /// publish runs to its end all the same (C16). Whoever comes again finds its outcome.
     async fn to_its_end<T: Send + 'static>(
         &self,
-        name: &'static str,
-        volume_id: String,
+        asked: Asked,
+        volume_id: &str,
         call: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<T, Status> {
         if self.shutdown.is_cancelled() {
             return Err(status::of_shutdown());
         }
-        let Some(in_flight) = self.pending.admit(&volume_id) else {
+        let Some(in_flight) = self.pending.admit(volume_id) else {
             return Err(status::of_crowd());
         };
-        let driver = self.driver.clone();
-        let ended = self.calls.to_its_end(in_flight, async move {
-            let answer = call.await;
-            answered(&driver, name, &volume_id, &answer);
-            answer
-        });
+        let name = asked.call;
+        let ended = self.calls.to_its_end(in_flight, told(self.driver.clone(), asked, call));
         ended.await.unwrap_or_else(|error| {
             log_lost(name, &error);
             Err(status::of_lost_call())
@@ -74,16 +69,11 @@ impl Node {
     /// Runs a call that changes nothing: it ends with its caller.
     async fn while_awaited<T: Send + 'static>(
         &self,
-        name: &'static str,
-        volume_id: String,
+        asked: Asked,
         call: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<T, Status> {
-        let driver = self.driver.clone();
-        let ended = self.calls.while_awaited(async move {
-            let answer = call.await;
-            answered(&driver, name, &volume_id, &answer);
-            answer
-        });
+        let name = asked.call;
+        let ended = self.calls.while_awaited(told(self.driver.clone(), asked, call));
         ended.await.unwrap_or_else(|error| {
             log_lost(name, &error);
             Err(status::of_lost_answer())
@@ -96,14 +86,21 @@ fn log_lost(call: &'static str, error: &Lost) {
     tracing::error!(call, %error, "a call ended without an answer");
 }
 
-/// Counts an answer, and writes one that is not OK to the log: a refusal that names no pod posts no event (C30).
-fn answered<T>(driver: &Driver, call: &'static str, volume_id: &str, answer: &Result<T, Status>) {
-    let code = status::name(answer.as_ref().map_or_else(Status::code, |_| Code::Ok));
-    driver.tally().answered(call, code);
-    if let Err(status) = answer {
-        let volume_id: String = volume_id.chars().take(SHOWN_ID_MAX).collect();
-        tracing::warn!(call, ?volume_id, code, why = status.message(), "not done");
-    }
+/// The call, its answer counted and logged.
+fn told<T>(
+    driver: Arc<Driver>,
+    asked: Asked,
+    call: impl Future<Output = Result<T, Status>>,
+) -> impl Future<Output = Result<T, Status>> {
+    let span = asked.span();
+    let told = async move {
+        let answer = call.await;
+        let code = status::name(answer.as_ref().map_or_else(Status::code, |_| Code::Ok));
+        driver.tally().answered(asked.call, code);
+        asked.answered(code, &answer);
+        answer
+    };
+    told.instrument(span)
 }
 
 #[tonic::async_trait]
@@ -113,11 +110,11 @@ impl node_server::Node for Node {
         request: Request<NodePublishVolumeRequest>,
     ) -> Result<Response<NodePublishVolumeResponse>, Status> {
         let request = convert::publish(request.into_inner());
-        let volume_id = request.volume_id.clone();
+        let (asked, volume_id) = (Asked::to_publish(&request), request.volume_id.clone());
         let driver = self.driver.clone();
         let publish =
             async move { driver.publish(&request).await.map_err(|error| status::of_publish(&error)) };
-        let answer = self.to_its_end("NodePublishVolume", volume_id, publish).await;
+        let answer = self.to_its_end(asked, &volume_id, publish).await;
         answer.map(|()| Response::new(NodePublishVolumeResponse {}))
     }
 
@@ -126,11 +123,11 @@ impl node_server::Node for Node {
         request: Request<NodeUnpublishVolumeRequest>,
     ) -> Result<Response<NodeUnpublishVolumeResponse>, Status> {
         let request = convert::unpublish(request.into_inner());
-        let volume_id = request.volume_id.clone();
+        let (asked, volume_id) = (Asked::to_unpublish(&request), request.volume_id.clone());
         let driver = self.driver.clone();
         let unpublish =
             async move { driver.unpublish(&request).await.map_err(|error| status::of_unpublish(&error)) };
-        let answer = self.to_its_end("NodeUnpublishVolume", volume_id, unpublish).await;
+        let answer = self.to_its_end(asked, &volume_id, unpublish).await;
         answer.map(|()| Response::new(NodeUnpublishVolumeResponse {}))
     }
 
@@ -139,12 +136,13 @@ impl node_server::Node for Node {
         request: Request<NodeGetVolumeStatsRequest>,
     ) -> Result<Response<NodeGetVolumeStatsResponse>, Status> {
         let NodeGetVolumeStatsRequest { volume_id, volume_path, .. } = request.into_inner();
-        let (driver, asked) = (self.driver.clone(), volume_id.clone());
+        let asked = Asked::to_look("NodeGetVolumeStats", &volume_id, &volume_path);
+        let driver = self.driver.clone();
         let statistics = async move {
-            let statistics = driver.statistics(&asked, &volume_path).await;
+            let statistics = driver.statistics(&volume_id, &volume_path).await;
             statistics.map_err(|error| status::of_statistics(&error))
         };
-        let answer = self.while_awaited("NodeGetVolumeStats", volume_id, statistics).await;
+        let answer = self.while_awaited(asked, statistics).await;
         answer.map(|statistics| Response::new(convert::statistics(&statistics)))
     }
 
@@ -156,12 +154,13 @@ impl node_server::Node for Node {
             return Err(status::of_unserved("NodeGetVolumeHealth"));
         }
         let NodeGetVolumeHealthRequest { volume_id, volume_publish_path, .. } = request.into_inner();
-        let (driver, asked) = (self.driver.clone(), volume_id.clone());
+        let asked = Asked::to_look("NodeGetVolumeHealth", &volume_id, &volume_publish_path);
+        let (driver, handle) = (self.driver.clone(), volume_id.clone());
         let health = async move {
-            let health = driver.health(&asked, &volume_publish_path).await;
+            let health = driver.health(&handle, &volume_publish_path).await;
             health.map_err(|error| status::of_health(&error))
         };
-        let answer = self.while_awaited("NodeGetVolumeHealth", volume_id.clone(), health).await;
+        let answer = self.while_awaited(asked, health).await;
         answer.map(|conditions| Response::new(convert::health(volume_id, &conditions)))
     }
 

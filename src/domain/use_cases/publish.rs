@@ -8,7 +8,7 @@ use crate::domain::pod::Pod;
 use crate::domain::publish::{Decision, Observed, decide_publish};
 use crate::domain::refusal::{FailedStep, PublishError, Refusal};
 use crate::domain::target::TargetPath;
-use crate::domain::volume_request::{AccessMode, PublishRequest, VolumeAsk};
+use crate::domain::volume_request::{PublishRequest, VolumeAsk};
 use crate::ports::copies::CopiesError;
 use crate::ports::mounts::MountsError;
 use crate::ports::records::RecordsError;
@@ -106,7 +106,6 @@ impl Driver {
                 self.epochs.advance(handle);
                 done?;
                 self.sight.found(handle);
-                log_published(request, &admitted);
                 Ok(())
             }
         }
@@ -316,17 +315,6 @@ impl Driver {
         }
         Ok(())
     }
-}
-
-/// What an operator looks for: who got which copy, where and how.
-fn log_published(request: &PublishRequest, admitted: &Admitted<'_>) {
-    let Admitted { handle, pod, target, ask, .. } = admitted;
-    let access_mode =
-        request.capability.as_ref().and_then(|it| it.access_mode).and_then(AccessMode::from_wire);
-    let access_mode = access_mode.map(|mode| format!("{mode:?}"));
-    let pod = pod.name.as_ref().map(ToString::to_string);
-    let target_path = target.as_path().display();
-    tracing::info!(%handle, pod, access_mode, readonly = ask.readonly, %target_path, "published");
 }
 
 fn target_record(

@@ -90,7 +90,7 @@ impl Driver {
                 if with_directory {
                     self.remove_target(target).await?;
                 }
-                tracing::info!(volume = key, target_path = %path, "unpublished");
+                tracing::debug!(volume = key, target_path = %path, "unmounted");
             }
         }
         Ok(())
