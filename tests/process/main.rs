@@ -19,12 +19,15 @@ mod file_system;
 mod file_systems;
 mod host;
 mod lifetime;
+mod logs;
 mod ls;
 #[cfg(feature = "kubectl")]
 #[path = "../support/objects_api.rs"]
 #[allow(dead_code)]
 mod objects_api;
-mod logs;
+#[cfg(feature = "kubectl")]
+#[path = "../support/objects_exec.rs"]
+mod objects_exec;
 mod pages;
 mod refuses_to_start;
 mod secrets;
