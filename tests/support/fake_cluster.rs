@@ -10,6 +10,9 @@ mod cluster;
 #[path = "objects_api.rs"]
 #[allow(dead_code)]
 mod objects_api;
+#[path = "objects_exec.rs"]
+#[allow(dead_code)]
+mod objects_exec;
 
 use std::path::PathBuf;
 use std::time::Duration;
