@@ -21,7 +21,7 @@ use per_node::domain::handle::Handle;
 use per_node::domain::pod::Pod;
 use per_node::domain::target::KubeletDir;
 use per_node::domain::time::Wall;
-use per_node::domain::use_cases::driver::{Driver, Ports, Settings};
+use per_node::domain::use_cases::driver::{Brakes, Driver, Ports, Settings};
 use per_node::domain::use_cases::report::{CopyReport, Report, Wanted};
 use per_node::ports::clock::Clock;
 use per_node::ports::records::Records;
@@ -75,7 +75,14 @@ fn driver(flags: &LsFlags) -> Result<Driver> {
         sink: Arc::new(EventLog),
         cluster: None,
     };
-    let settings = Settings { driver_name, kubelet_dir, sweep_every: NEVER, event_window: NEVER };
+    let settings = Settings {
+        driver_name,
+        node_name: String::new(),
+        kubelet_dir,
+        sweep_every: NEVER,
+        event_window: NEVER,
+        brakes: Brakes::default(),
+    };
     Ok(Driver::new(ports, settings, Arc::default(), Arc::default()))
 }
 

@@ -9,14 +9,16 @@
 mod ls;
 #[cfg(target_os = "linux")]
 mod serve;
+mod trash;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 use per_node::adapters::cli::{self, Command, CommandLine, ConfirmFlags, LogFormat, LsFlags, ServeFlags};
-use per_node::adapters::confirm::{self, Question};
+use per_node::adapters::console::{self, Question};
 use tracing_subscriber::EnvFilter;
 
 /// What an operator wants to know. The client library's own report of each failed call is left out: the
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Command::Serve(flags) => run_serve(*flags),
         Command::Confirm(flags) => run_confirm(&flags),
         Command::Ls(flags) => run_ls(&flags),
+        Command::Trash(flags) => trash::run(&flags),
         #[cfg(feature = "demo")]
         Command::Demo(flags) => per_node::demo::run(&flags),
     }
@@ -85,8 +88,12 @@ fn run_ls(flags: &LsFlags) -> ExitCode {
 }
 
 fn run_confirm(flags: &ConfirmFlags) -> ExitCode {
-    let question = if flags.show { Question::Show } else { Question::Confirm };
-    match confirm::ask(&flags.store, question) {
+    ask(&flags.store, &if flags.show { Question::Show } else { Question::Confirm })
+}
+
+/// Asks the serving process, and says what it said.
+fn ask(store: &Path, question: &Question) -> ExitCode {
+    match console::ask(store, question) {
         Ok(answer) => {
             println!("{answer}");
             ExitCode::SUCCESS

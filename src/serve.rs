@@ -29,7 +29,7 @@ use per_node::adapters::system_clock::SystemClock;
 use per_node::domain::signal::Signal;
 use per_node::domain::tally::Tally;
 use per_node::domain::target::KubeletDir;
-use per_node::domain::use_cases::driver::{Ports, Settings};
+use per_node::domain::use_cases::driver::{Brakes, Ports, Settings};
 use per_node::ports::clock::Clock;
 use per_node::ports::cluster::Cluster;
 use per_node::ports::event_sink::EventSink;
@@ -123,9 +123,11 @@ async fn serve(
     };
     let settings = Settings {
         driver_name: config.driver_name.clone(),
+        node_name: config.node_id.clone(),
         kubelet_dir,
         sweep_every: config.sweep_every,
         event_window: config.event_window,
+        brakes: Brakes { trash_for: config.trash_for, sweep_limit: config.sweep_limit },
     };
     let service = Service::start(ports, settings, tally, sweep_wanted).await?;
     let watch = outside.watcher.map(|watcher| tokio::spawn(async move { watcher.run().await }));
@@ -136,7 +138,7 @@ async fn serve(
         registration,
         http: Some(http),
         copies_key: config.copies_key.as_deref().and_then(PageKey::new),
-        confirm_in: Some(store.path().to_owned()),
+        console_in: Some(store.path().to_owned()),
     };
     let drained = service.run(reach, shutdown).await;
     copies.stop();

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::adapters::confirm;
+use crate::adapters::console;
 use crate::adapters::csi::{About, CsiService};
 use crate::adapters::http::{self, CopiesPage, PageKey, Readiness, Sources};
 use crate::adapters::registration::{Phase, Registration};
@@ -46,8 +46,8 @@ pub struct Reach {
     pub http: Option<TcpListener>,
     /// What opens `/copies` on that port; `None`: nothing does.
     pub copies_key: Option<PageKey>,
-    /// The store whose socket takes confirmations.
-    pub confirm_in: Option<PathBuf>,
+    /// The store whose socket takes a person's questions.
+    pub console_in: Option<PathBuf>,
 }
 
 /// Why a service could not start or go on.
@@ -57,10 +57,10 @@ pub enum ServiceError {
     Mounts(MountsError),
     #[error("--endpoint: {0}")]
     Endpoint(BindError),
-    #[error("--store: no socket for confirmations can have its path there: {0}")]
-    ConfirmPath(SocketPathError),
+    #[error("--store: no socket for a person's questions can have its path there: {0}")]
+    ConsolePath(SocketPathError),
     #[error("--store: {0}")]
-    Confirm(BindError),
+    Console(BindError),
     #[error("the CSI socket is no longer served: {0}")]
     Csi(ServeError),
     #[error("the loop that drives {name} has ended")]
@@ -115,16 +115,16 @@ impl Service {
         tasks: &mut JoinSet<&'static str>,
     ) -> Result<Drain, ServiceError> {
         let readiness = Readiness::default();
-        let mut confirmations = None;
+        let mut console_file = None;
         self.spawn_loops(tasks);
-        if let Some(store) = &reach.confirm_in {
-            let Bound { listener, file } = bind_confirm(store).await?;
-            let sweeper = self.sweeper.clone();
+        if let Some(store) = &reach.console_in {
+            let Bound { listener, file } = bind_console(store).await?;
+            let (driver, sweeper) = (self.driver.clone(), self.sweeper.clone());
             tasks.spawn(async move {
-                confirm::serve(listener, sweeper).await;
-                "confirmations"
+                console::serve(listener, driver, sweeper).await;
+                "a person's questions"
             });
-            confirmations = Some(file);
+            console_file = Some(file);
         }
         if let Some(listener) = reach.http {
             let sources = self.sources(readiness.clone(), reach.copies_key, &reach.node_id);
@@ -179,10 +179,10 @@ impl Service {
         if let Some(registration) = registration {
             let _ = registration.await;
         }
-        if let Some(file) = confirmations
+        if let Some(file) = console_file
             && let Err(error) = file.remove()
         {
-            tracing::warn!(socket = %file.path(), %error, "the socket for confirmations could not be removed");
+            tracing::warn!(socket = %file.path(), %error, "the socket for questions could not be removed");
         }
         ended
     }
@@ -214,10 +214,10 @@ impl Service {
     }
 }
 
-async fn bind_confirm(store: &std::path::Path) -> Result<Bound, ServiceError> {
-    let path = confirm::socket_path(store);
-    let path = SocketPath::parse(&path.to_string_lossy()).map_err(ServiceError::ConfirmPath)?;
-    socket::bind(&path).await.map_err(ServiceError::Confirm)
+async fn bind_console(store: &std::path::Path) -> Result<Bound, ServiceError> {
+    let path = console::socket_path(store);
+    let path = SocketPath::parse(&path.to_string_lossy()).map_err(ServiceError::ConsolePath)?;
+    socket::bind(&path).await.map_err(ServiceError::Console)
 }
 
 /// Has the marker of a new store written, so that the pods which wait for this driver find it there (C22 (e)).
@@ -230,8 +230,8 @@ async fn claim(driver: &Driver, cluster: &dyn Cluster) {
     }
 }
 
-/// Waits for the signal, and not longer than `delay`.
-async fn wait(signal: &Signal, delay: Option<Duration>) {
+/// Waits for the signal, and not longer than `delay`. Says whether it was raised.
+async fn wait(signal: &Signal, delay: Option<Duration>) -> bool {
     let over = async {
         match delay {
             Some(delay) => tokio::time::sleep(delay).await,
@@ -239,8 +239,8 @@ async fn wait(signal: &Signal, delay: Option<Duration>) {
         }
     };
     tokio::select! {
-        () = signal.wait() => {}
-        () = over => {}
+        () = signal.wait() => true,
+        () = over => false,
     }
 }
 
@@ -254,7 +254,16 @@ async fn post_events(driver: Arc<Driver>) -> &'static str {
 async fn drain_trash(driver: Arc<Driver>) -> &'static str {
     loop {
         driver.drain_trash().await;
-        wait(driver.trash_wanted(), Some(driver.settings().sweep_every)).await;
+        let mut left = driver.settings().sweep_every;
+        // Between two ticks pods may fill the disk, and kept copies are to go before that hurts anybody.
+        while !left.is_zero() {
+            let span = driver.look_at_room_every().map_or(left, |span| span.min(left));
+            if wait(driver.trash_wanted(), Some(span)).await {
+                break;
+            }
+            left -= span;
+            driver.make_room().await;
+        }
     }
 }
 

@@ -70,7 +70,7 @@ fn configuration_of(arguments: &Value) -> ServeConfig {
     let typed = ["per-node"].into_iter().chain(arguments).chain(["--node-id=node", "--pod-uid=uid"]);
     match CommandLine::try_parse_from(typed).expect("flags the binary knows").command {
         Command::Serve(flags) => flags.config().expect("values the binary takes"),
-        Command::Confirm(_) | Command::Ls(_) => panic!("not serve"),
+        Command::Confirm(_) | Command::Ls(_) | Command::Trash(_) => panic!("not serve"),
         #[cfg(feature = "demo")]
         Command::Demo(_) => panic!("not serve"),
     }

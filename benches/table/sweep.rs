@@ -22,7 +22,7 @@ use per_node::adapters::system_clock::SystemClock;
 use per_node::domain::handle::Handle;
 use per_node::domain::signal::Signal;
 use per_node::domain::tally::Tally;
-use per_node::domain::use_cases::driver::{Driver, Ports, Settings};
+use per_node::domain::use_cases::driver::{Brakes, Driver, Ports, Settings};
 use per_node::domain::use_cases::sweeper::Sweeper;
 use per_node::ports::cluster::Cluster;
 use serde::Deserialize;
@@ -154,9 +154,11 @@ impl Node {
         };
         let settings = Settings {
             driver_name: DRIVER_NAME.to_owned(),
+            node_name: "node".to_owned(),
             kubelet_dir,
             sweep_every: SWEEP_EVERY,
             event_window: EVENT_WINDOW,
+            brakes: Brakes::default(),
         };
         let driver = Arc::new(Driver::new(ports, settings, tally, wanted));
         driver.reconcile().await.expect("the mounts are read");

@@ -1,6 +1,7 @@
 //! The command line: flags and their environment variables as they are typed, and the configuration they
 //! make once checked. A wrong value is one line that names the flag. Nothing is looked up on the node here.
 
+mod console;
 mod ls;
 
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
 
+pub use console::{ConfirmFlags, TrashCommand, TrashFlags};
 pub use ls::{LsFlags, LsFormat};
 
 /// The longest driver name that CSI allows, in bytes.
@@ -37,6 +39,8 @@ pub enum Command {
     Confirm(ConfirmFlags),
     /// List this node's copies and who holds them, also while nothing serves
     Ls(LsFlags),
+    /// See, restore and empty the copies of deleted volumes that are kept (--trash-for)
+    Trash(TrashFlags),
     /// Show the driver at work, without a cluster and without root
     #[cfg(feature = "demo")]
     Demo(DemoFlags),
@@ -76,6 +80,12 @@ pub struct ServeFlags {
     /// How often copies without a volume are looked for
     #[arg(long, env = "PER_NODE_SWEEP_EVERY", value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub sweep_every: Duration,
+    /// Keep removed copies for so long, to be restored by `per-node trash`; by default they are deleted at once
+    #[arg(long, env = "PER_NODE_TRASH_FOR", value_name = "DURATION", value_parser = duration)]
+    pub trash_for: Option<Duration>,
+    /// Remove nothing in a pass that would remove more copies than this; by default there is no limit
+    #[arg(long, env = "PER_NODE_SWEEP_LIMIT", value_name = "COPIES")]
+    pub sweep_limit: Option<u32>,
     /// How long after a refusal the same refusal is counted in the same event
     #[arg(long, env = "PER_NODE_EVENT_WINDOW", value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub event_window: Duration,
@@ -103,16 +113,6 @@ pub struct ServeFlags {
     /// No API server at all: events go to the log, nothing is swept
     #[arg(long, env = "PER_NODE_STANDALONE")]
     pub standalone: bool,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct ConfirmFlags {
-    /// The store of the serving process
-    #[arg(long, env = "PER_NODE_STORE", value_name = "DIR", default_value = "/var/lib/per-node", value_parser = absolute_path)]
-    pub store: PathBuf,
-    /// Only show what waits
-    #[arg(long)]
-    pub show: bool,
 }
 
 #[cfg(feature = "demo")]
@@ -152,6 +152,8 @@ pub struct ServeConfig {
     pub store_mount_required: bool,
     pub copy_mode: u32,
     pub sweep_every: Duration,
+    pub trash_for: Option<Duration>,
+    pub sweep_limit: Option<u32>,
     pub event_window: Duration,
     pub volume_health: bool,
     pub http: SocketAddr,
@@ -217,6 +219,8 @@ impl ServeFlags {
             store_mount_required: self.store_mount_required,
             copy_mode: self.copy_mode,
             sweep_every: self.sweep_every,
+            trash_for: self.trash_for,
+            sweep_limit: self.sweep_limit,
             event_window: self.event_window,
             volume_health: self.volume_health,
             http: self.http,
@@ -290,7 +294,7 @@ mod tests {
         let line = CommandLine::try_parse_from([&["per-node", "serve", "--node-id=n"], flags].concat())?;
         match line.command {
             Command::Serve(flags) => Ok(*flags),
-            Command::Confirm(_) | Command::Ls(_) => unreachable!("serve was typed"),
+            Command::Confirm(_) | Command::Ls(_) | Command::Trash(_) => unreachable!("serve was typed"),
             #[cfg(feature = "demo")]
             Command::Demo(_) => unreachable!("serve was typed"),
         }
@@ -324,6 +328,11 @@ mod tests {
         for (flag, value) in [
             ("--sweep-every", "soon"),
             ("--sweep-every", "0s"),
+            ("--trash-for", "forever"),
+            ("--trash-for", "0s"),
+            ("--trash-for", "366d"),
+            ("--sweep-limit", "-1"),
+            ("--sweep-limit", "many"),
             ("--event-window", "-1m"),
             ("--event-window", "9999d"),
             ("--copy-mode", "0o777"),

@@ -25,8 +25,8 @@ impl EventSink for EventLog {
 fn write(series: &Series) {
     let key = &series.key;
     tracing::warn!(
-        pod = %key.pod.name,
-        uid = key.pod.uid.as_str(),
+        subject = %key.subject,
+        uid = key.subject.uid(),
         reason = key.reason.as_str(),
         count = series.count,
         "event: {}",

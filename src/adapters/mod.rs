@@ -3,7 +3,7 @@
 #[forbid(unsafe_code)]
 pub mod cli;
 #[forbid(unsafe_code)]
-pub mod confirm;
+pub mod console;
 #[forbid(unsafe_code)]
 pub mod csi;
 #[forbid(unsafe_code)]

@@ -20,7 +20,7 @@ use crate::adapters::socket::{Drain, SocketPath};
 use crate::domain::signal::Signal;
 use crate::domain::tally::Tally;
 use crate::domain::target::KubeletDir;
-use crate::domain::use_cases::driver::{Ports, Settings};
+use crate::domain::use_cases::driver::{Brakes, Ports, Settings};
 use crate::ports::mounts::MountsError;
 use crate::service::{Reach, Service, ServiceError};
 
@@ -71,9 +71,11 @@ impl Node {
         };
         let settings = Settings {
             driver_name: DRIVER.to_owned(),
+            node_name: name.to_owned(),
             kubelet_dir,
             sweep_every: TEN_MINUTES,
             event_window: TEN_MINUTES,
+            brakes: Brakes::default(),
         };
         let tally = Arc::new(Tally::default());
         let service = Service::start(ports.clone(), settings, tally.clone(), sweep_wanted.clone()).await?;
@@ -84,7 +86,7 @@ impl Node {
             registration: None,
             http: None,
             copies_key: None,
-            confirm_in: None,
+            console_in: None,
         };
         let service = tokio::spawn(service.run(reach, cluster.shutdown.clone()));
         ensure!(until(async || is_served(&socket).await).await, "{name} does not answer at its socket");

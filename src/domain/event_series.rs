@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::pod::PodReference;
+use super::pod::Subject;
 use super::refusal::Reason;
 use super::time::{Monotonic, Wall};
 
@@ -25,12 +25,13 @@ const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// What makes two refusals one series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SeriesKey {
-    pub pod: PodReference,
+    #[serde(flatten)]
+    pub subject: Subject,
     pub reason: Reason,
     pub message: String,
 }
 
-/// The name of an Event object: the pod's name and a hash of everything that makes the series.
+/// The name of an Event object: the subject's name and a hash of everything that makes the series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventName(String);
@@ -100,9 +101,9 @@ struct Entry {
 
 impl SeriesKey {
     /// The key of a refusal, its message cut to [`MESSAGE_LENGTH_MAX`].
-    pub fn new(pod: PodReference, reason: Reason, mut message: String) -> SeriesKey {
+    pub fn new(subject: impl Into<Subject>, reason: Reason, mut message: String) -> SeriesKey {
         message.truncate(cut(&message, MESSAGE_LENGTH_MAX).len());
-        SeriesKey { pod, reason, message }
+        SeriesKey { subject: subject.into(), reason, message }
     }
 }
 
@@ -114,19 +115,19 @@ pub(super) fn cut(text: &str, length_max: usize) -> &str {
 }
 
 impl EventName {
-    /// A name that any process gives the same series: `POD.HASH`, a valid object name of at most 253 bytes.
+    /// A name that any process gives the same series: `SUBJECT.HASH`, a valid object name of at most 253 bytes.
     fn of(key: &SeriesKey, first: Wall) -> EventName {
-        const POD_PART_LENGTH_MAX: usize = 200;
+        const SUBJECT_PART_LENGTH_MAX: usize = 200;
         let mut hasher = SipHasher13::new();
-        for part in [key.pod.uid.as_str(), key.reason.as_str(), &key.message] {
+        for part in [key.subject.uid(), key.reason.as_str(), &key.message] {
             hasher.write(part.as_bytes());
             hasher.write_u8(0xff);
         }
         hasher.write_u64(first.unix_ms);
         let hash = hasher.finish128();
-        let pod: String = key.pod.name.name.chars().take(POD_PART_LENGTH_MAX).collect();
-        let pod = pod.trim_end_matches(['.', '-']);
-        EventName(format!("{pod}.{:016x}", hash.h1 ^ hash.h2.rotate_left(32)))
+        let subject: String = key.subject.name().chars().take(SUBJECT_PART_LENGTH_MAX).collect();
+        let subject = subject.trim_end_matches(['.', '-']);
+        EventName(format!("{subject}.{:016x}", hash.h1 ^ hash.h2.rotate_left(32)))
     }
 
     pub fn as_str(&self) -> &str {

@@ -7,6 +7,7 @@ pub mod event_series;
 pub mod handle;
 pub mod health;
 pub mod holds;
+pub mod kept;
 pub mod locks;
 pub mod mount_options;
 pub mod mount_table;

@@ -29,6 +29,16 @@ pub struct PodReference {
     pub uid: PodUid,
 }
 
+/// Who an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subject {
+    Pod(PodReference),
+    /// The node by its name, which stands for its UID too: so the kubelet writes such events, and
+    /// `kubectl describe node` finds them.
+    Node(String),
+}
+
 /// The pod information that came with a request (`csi.storage.k8s.io/pod.*`), as it came.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodInfo {
@@ -61,6 +71,45 @@ impl PodName {
     pub fn parse(namespace: &str, name: &str) -> Option<PodName> {
         (believable(namespace) && believable(name))
             .then(|| PodName { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+}
+
+impl Subject {
+    /// The namespace that its events live in; a node has none, and the API server wants this one then.
+    pub fn namespace(&self) -> &str {
+        match self {
+            Subject::Pod(pod) => &pod.name.namespace,
+            Subject::Node(_) => "default",
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Pod(pod) => &pod.name.name,
+            Subject::Node(name) => name,
+        }
+    }
+
+    pub fn uid(&self) -> &str {
+        match self {
+            Subject::Pod(pod) => pod.uid.as_str(),
+            Subject::Node(name) => name,
+        }
+    }
+}
+
+impl From<PodReference> for Subject {
+    fn from(pod: PodReference) -> Subject {
+        Subject::Pod(pod)
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Pod(pod) => write!(f, "pod {}", pod.name),
+            Subject::Node(name) => write!(f, "node {name}"),
+        }
     }
 }
 

@@ -23,6 +23,12 @@ pub enum Reason {
     /// It could not be done.
     #[serde(rename = "PerNodeMountFailed")]
     MountFailed,
+    /// A pass of the sweep would have removed more than the limit: told of the node (C26).
+    #[serde(rename = "PerNodeSweepStopped")]
+    SweepStopped,
+    /// Kept copies went before their time, for want of space: told of the node (C26).
+    #[serde(rename = "PerNodeTrashEmptied")]
+    TrashEmptied,
 }
 
 /// A publish that was refused.
@@ -133,13 +139,16 @@ pub enum HealthError {
 }
 
 impl Reason {
-    pub const ALL: [Reason; 3] = [Reason::VolumeRefused, Reason::VolumeHeld, Reason::MountFailed];
+    /// The reasons of refused publishes.
+    pub const REFUSALS: [Reason; 3] = [Reason::VolumeRefused, Reason::VolumeHeld, Reason::MountFailed];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::VolumeRefused => "PerNodeVolumeRefused",
             Reason::VolumeHeld => "PerNodeVolumeHeld",
             Reason::MountFailed => "PerNodeMountFailed",
+            Reason::SweepStopped => "PerNodeSweepStopped",
+            Reason::TrashEmptied => "PerNodeTrashEmptied",
         }
     }
 }

@@ -80,6 +80,11 @@ pub fn judge_proof(facts: ProofFacts) -> Option<SweepOutcome> {
     Some(SweepOutcome::SecondTick)
 }
 
+/// Whether a pass that would remove so many copies removes none (C26).
+pub fn exceeds_limit(removable: usize, limit: Option<u32>) -> bool {
+    limit.is_some_and(|limit| removable as u64 > u64::from(limit))
+}
+
 /// Whether the last look under the lock allows the removal: `None` allows it.
 pub fn judge_locked(facts: LockedFacts) -> Option<SweepOutcome> {
     if !facts.epoch_is_the_same {
@@ -134,6 +139,13 @@ mod tests {
         check(LockedFacts { watch_is_live: false, ..free }, SweepOutcome::NoProof);
         check(LockedFacts { named_by_view: true, ..free }, SweepOutcome::Named);
         check(LockedFacts { in_use: true, ..free }, SweepOutcome::InUse);
+    }
+
+    #[test]
+    fn c26_only_more_than_the_limit_exceeds_it() {
+        assert!(!exceeds_limit(usize::MAX, None));
+        assert!(!exceeds_limit(2, Some(2)) && exceeds_limit(3, Some(2)));
+        assert!(!exceeds_limit(0, Some(0)) && exceeds_limit(1, Some(0)));
     }
 
     #[test]

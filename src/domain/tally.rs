@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::kept::WhyEmptied;
 use super::refusal::Reason;
 
 /// What a sweep decided about one copy or one pass.
@@ -23,11 +24,13 @@ pub enum SweepOutcome {
     NoProof,
     /// A person must confirm first.
     WaitsForPerson,
+    /// The pass would have removed more copies than the limit (C26).
+    OverLimit,
     /// The removal itself failed; the next tick tries again.
     Failed,
 }
 
-/// Why removals wait for a person (C22 (c) and (e)).
+/// Why removals wait for a person (C22 (c) and (e), C26).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitingFor {
     /// The API server's revision is lower than one seen before.
@@ -36,13 +39,15 @@ pub enum WaitingFor {
     MarkerMissing,
     /// The store's marker names another cluster or driver.
     MarkerDiffers,
+    /// A pass would have removed more copies than the limit.
+    SweepLimit,
 }
 
 /// All counters and gauges of one process.
 #[derive(Debug, Default)]
 pub struct Tally {
     answers: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
-    refusals: [AtomicU64; 3],
+    refusals: [AtomicU64; Reason::REFUSALS.len()],
     sweep: Mutex<BTreeMap<SweepOutcome, u64>>,
     sync_failures: Mutex<BTreeMap<&'static str, u64>>,
     api_calls: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
@@ -50,6 +55,16 @@ pub struct Tally {
     pub copies: AtomicU64,
     pub strangers: AtomicU64,
     pub trash: AtomicU64,
+    /// Copies in the trash that can be restored, their bytes as far as they were measured, and the age of the oldest in
+    /// the store's own time, at the latest pass (C26).
+    pub kept: AtomicU64,
+    pub kept_bytes: AtomicU64,
+    pub kept_oldest_ms: AtomicU64,
+    pub restored: AtomicU64,
+    emptied: [AtomicU64; WhyEmptied::ALL.len()],
+    /// Copies that wait because a pass would have removed more than the limit, and how often a pass was stopped.
+    pub over_limit: AtomicU64,
+    pub sweeps_stopped: AtomicU64,
     pub events_queued: AtomicU64,
     pub events_dropped: AtomicU64,
     pub events_posted: AtomicU64,
@@ -61,7 +76,7 @@ pub struct Tally {
 }
 
 impl SweepOutcome {
-    pub const ALL: [SweepOutcome; 8] = [
+    pub const ALL: [SweepOutcome; 9] = [
         SweepOutcome::Removed,
         SweepOutcome::Named,
         SweepOutcome::InUse,
@@ -69,6 +84,7 @@ impl SweepOutcome {
         SweepOutcome::Disturbed,
         SweepOutcome::NoProof,
         SweepOutcome::WaitsForPerson,
+        SweepOutcome::OverLimit,
         SweepOutcome::Failed,
     ];
 
@@ -81,20 +97,22 @@ impl SweepOutcome {
             SweepOutcome::Disturbed => "disturbed",
             SweepOutcome::NoProof => "no_proof",
             SweepOutcome::WaitsForPerson => "waits_for_person",
+            SweepOutcome::OverLimit => "over_limit",
             SweepOutcome::Failed => "failed",
         }
     }
 }
 
 impl WaitingFor {
-    pub const ALL: [WaitingFor; 3] =
-        [WaitingFor::Revision, WaitingFor::MarkerMissing, WaitingFor::MarkerDiffers];
+    pub const ALL: [WaitingFor; 4] =
+        [WaitingFor::Revision, WaitingFor::MarkerMissing, WaitingFor::MarkerDiffers, WaitingFor::SweepLimit];
 
     pub fn as_str(self) -> &'static str {
         match self {
             WaitingFor::Revision => "revision",
             WaitingFor::MarkerMissing => "marker_missing",
             WaitingFor::MarkerDiffers => "marker_differs",
+            WaitingFor::SweepLimit => "sweep_limit",
         }
     }
 
@@ -106,6 +124,7 @@ impl WaitingFor {
             }
             WaitingFor::MarkerMissing => "the store has copies and no marker that says whose they are",
             WaitingFor::MarkerDiffers => "the store's marker names another cluster or driver",
+            WaitingFor::SweepLimit => "one pass would remove more copies than --sweep-limit allows",
         }
     }
 }
@@ -123,11 +142,13 @@ impl Tally {
     }
 
     pub fn refused(&self, reason: Reason) {
-        self.refusals[reason as usize].fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = self.refusals.get(reason as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub fn refusals(&self, reason: Reason) -> u64 {
-        self.refusals[reason as usize].load(Ordering::Relaxed)
+        self.refusals.get(reason as usize).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
     pub fn swept(&self, outcome: SweepOutcome) {
@@ -165,9 +186,21 @@ impl Tally {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
     }
 
-    /// Why removals wait for a person, if they do.
+    /// Why removals wait for a person, if they do. A doubt whose copies these are comes before how many they are.
     pub fn waiting(&self) -> Option<WaitingFor> {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        let doubt = *self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let over_limit = self.over_limit.load(Ordering::Relaxed) > 0;
+        doubt.or_else(|| over_limit.then_some(WaitingFor::SweepLimit))
+    }
+
+    /// A kept copy went.
+    pub fn emptied(&self, why: WhyEmptied) {
+        self.emptied[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many kept copies went, and why.
+    pub fn emptied_for(&self, why: WhyEmptied) -> u64 {
+        self.emptied[why as usize].load(Ordering::Relaxed)
     }
 }
 

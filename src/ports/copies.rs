@@ -130,6 +130,10 @@ pub trait Copies: Send + Sync {
     /// itself at the start and are not listed.
     async fn trash(&self) -> Result<Vec<TrashId>, CopiesError>;
 
+    /// Moves a trash entry back to its name in one atomic step. [`CopiesError::NotADirectory`] where anything has that
+    /// name, [`CopiesError::Missing`] where the entry is not there; on any error it is where it was.
+    async fn restore(&self, id: TrashId, handle: &Handle) -> Result<(), CopiesError>;
+
     /// Deletes a trash entry by the walk of C24. Fine where it is not there.
     async fn delete(&self, id: TrashId) -> Result<Deletion, CopiesError>;
 

@@ -13,6 +13,7 @@ use super::failure::Failure;
 use crate::domain::event_series::{EventName, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
+use crate::domain::kept::{Keeping, Kept, KeptCopy};
 use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::{CopyMark, TrashId};
@@ -53,12 +54,22 @@ pub trait Records: Send + Sync {
 
     /// The handle's entries in the trash.
     fn trashed(&self, handle: &Handle) -> BTreeSet<TrashId>;
-    /// Sets aside a trash entry for the handle; the id was never in use while this store lives.
-    async fn reserve_trash(&self, handle: &Handle) -> Result<TrashId, RecordsError>;
+    /// Sets aside a trash entry for the handle; the id was never in use while this store lives. What is to be kept there
+    /// is on record durably, so that no power failure makes it a copy that nobody wants to keep (C26).
+    async fn reserve_trash(&self, handle: &Handle, kept: Option<Kept>) -> Result<TrashId, RecordsError>;
     /// Forgets an entry that is no more. Fine where there is none.
     async fn forget_trash(&self, id: TrashId) -> Result<(), RecordsError>;
     /// Every entry on record.
     fn trash_records(&self) -> Vec<(TrashId, Handle)>;
+    /// Those of them that are kept, in order of their ids.
+    fn kept_trash(&self) -> Vec<KeptCopy>;
+    /// Writes down, durably, that an entry is kept no longer: from then on it may be half a copy. Fine where it is not
+    /// kept, or is none.
+    async fn release_trash(&self, id: TrashId) -> Result<(), RecordsError>;
+    /// How the serving process keeps copies, as it was last written.
+    fn keeping(&self) -> Option<Keeping>;
+    /// Writes that.
+    async fn put_keeping(&self, keeping: Keeping) -> Result<(), RecordsError>;
 
     /// Writes down, durably, that this directory under the handle's name is being deleted in its place (C23). On an
     /// error it may be on record all the same, for the next process: `acquit` makes sure.

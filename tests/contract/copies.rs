@@ -1,6 +1,6 @@
 //! What every adapter of `Copies` does.
 
-use per_node::domain::mount_table::{FileIdentity, TargetView};
+use per_node::domain::mount_table::{FileIdentity, Place, TargetView};
 use per_node::domain::trash::TrashId;
 use per_node::domain::volume_request::Gid;
 use per_node::ports::copies::{Capacity, CopiesError, Deletion};
@@ -16,6 +16,7 @@ pub fn cases<B: Bench>() -> Vec<ContractCase<B>> {
         ("c07_a_group_is_given_to_the_root_of_a_copy", group),
         ("c25_copies_are_listed_in_order_and_strangers_apart", listing),
         ("c23_a_discarded_copy_leaves_its_name_to_a_new_one", discarding),
+        ("c26_what_is_in_the_trash_has_its_name_again_and_takes_nobodys", restoring),
         ("c23_what_is_in_the_trash_is_deleted_whole", deleting),
         ("c23_a_copy_is_deleted_in_place", in_place),
         ("c23_a_mark_tells_a_copy_from_every_later_one", marks),
@@ -113,6 +114,31 @@ fn discarding<B: Bench>(bench: &mut B) {
     assert!(new.made && new.identity != old);
     bench.wait(copies.discard(&handle("h"), TrashId(10))).expect("discarded");
     assert_eq!(bench.wait(copies.trash()), Ok(vec![TrashId(9), TrashId(10)]));
+}
+
+fn restoring<B: Bench>(bench: &mut B) {
+    let target = bench.published("h", "t");
+    bench.write(target.as_path(), "file", b"kept");
+    let old = bench.copy("h");
+    let copies = bench.copies();
+    bench.wait(copies.discard(&handle("h"), TrashId(9))).expect("discarded");
+    let missing = bench.wait(copies.restore(TrashId(8), &handle("h")));
+    assert!(matches!(missing, Err(CopiesError::Missing(_))), "{missing:?}");
+    bench.put_stranger_file("file");
+    bench.put_stranger_symlink("link");
+    let new = bench.copy("empty");
+    for name in ["empty", "file", "link"] {
+        let taken = bench.wait(copies.restore(TrashId(9), &handle(name)));
+        assert!(matches!(taken, Err(CopiesError::NotADirectory(_))), "{name}: {taken:?}");
+    }
+    assert_eq!(bench.wait(copies.find(&handle("empty"))), Ok(Some(new)), "an empty copy is a copy");
+    assert_eq!(bench.wait(copies.trash()), Ok(vec![TrashId(9)]));
+    bench.wait(copies.restore(TrashId(9), &handle("h"))).expect("restored");
+    assert_eq!(bench.wait(copies.find(&handle("h"))), Ok(Some(old)));
+    assert_eq!(bench.wait(copies.trash()), Ok(vec![]));
+    let shown = bench.look(&target).visible().cloned().expect("what it showed all the time");
+    assert_eq!((shown.place, shown.deleted), (Place::Copy(handle("h")), false));
+    assert_eq!(bench.read(target.as_path(), "file").as_deref(), Some(&b"kept"[..]));
 }
 
 fn deleting<B: Bench>(bench: &mut B) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use per_node::domain::event_series::{Series, SeriesBook, SeriesKey};
 use per_node::domain::holds::{Makes, TargetRecord, TargetState};
+use per_node::domain::kept::{Keeping, Kept, KeptCopy, ServedTime};
 use per_node::domain::pod::{PodName, PodReference, PodUid};
 use per_node::domain::proof::{ClusterUid, History, Marker, Revision};
 use per_node::domain::refusal::Reason;
@@ -20,6 +21,7 @@ pub fn cases<B: Bench>() -> Vec<ContractCase<B>> {
         ("c03_a_trash_id_is_never_used_twice", trash_ids),
         ("c15_the_trash_entries_of_a_handle_are_told", trashed),
         ("c23_a_condemned_copy_is_told_until_it_is_acquitted", condemned),
+        ("c26_what_is_kept_is_told_until_it_is_kept_no_longer", kept),
         ("c32_event_series_are_kept_by_name", series),
         ("c22_history_and_marker_are_kept", history_and_marker),
         ("c40_every_record_outlives_the_process", restart),
@@ -84,7 +86,7 @@ fn targets_of<B: Bench>(bench: &mut B) {
 fn trash_ids<B: Bench>(bench: &mut B) {
     let mut seen = BTreeSet::new();
     let mut reserve = |bench: &B| {
-        let id = bench.wait(bench.records().reserve_trash(&handle("h"))).expect("an id");
+        let id = bench.wait(bench.records().reserve_trash(&handle("h"), None)).expect("an id");
         assert!(seen.insert(id), "{id} came twice");
         id
     };
@@ -100,7 +102,7 @@ fn trash_ids<B: Bench>(bench: &mut B) {
 
 fn trashed<B: Bench>(bench: &mut B) {
     let records = bench.records();
-    let reserve = |name: &str| bench.wait(records.reserve_trash(&handle(name))).expect("an id");
+    let reserve = |name: &str| bench.wait(records.reserve_trash(&handle(name), None)).expect("an id");
     let (first, other, second) = (reserve("h"), reserve("i"), reserve("h"));
     assert_eq!(records.trashed(&handle("h")), BTreeSet::from([first, second]));
     let mut all = records.trash_records();
@@ -136,6 +138,52 @@ fn condemned<B: Bench>(bench: &mut B) {
     bench.wait(records.acquit(&longest)).expect("taken back");
     bench.restart();
     assert_eq!(bench.records().condemned(), [(handle("h"), first)]);
+}
+
+fn kept<B: Bench>(bench: &mut B) {
+    let longest = handle(&"a".repeat(253));
+    let most = Kept {
+        removed: Wall { unix_ms: u64::MAX },
+        since: ServedTime { ms: u64::MAX },
+        bytes: Some(u64::MAX),
+    };
+    let least = Kept { removed: Wall::default(), since: ServedTime::default(), bytes: None };
+    let records = bench.records();
+    let first = bench.wait(records.reserve_trash(&longest, Some(most))).expect("the longest record fits");
+    let going = bench.wait(records.reserve_trash(&handle("h"), None)).expect("an id");
+    let second = bench.wait(records.reserve_trash(&handle("h"), Some(least))).expect("an id");
+    assert_eq!(records.keeping(), None);
+    let keeping = Keeping { served: ServedTime { ms: 7 }, trash_for: Some(Duration::from_secs(60)) };
+    bench
+        .wait(records.put_keeping(Keeping { served: ServedTime { ms: 9 }, trash_for: None }))
+        .expect("written");
+    bench.wait(records.put_keeping(keeping)).expect("written");
+    drop(records);
+    bench.restart();
+    let records = bench.records();
+    assert_eq!(records.keeping(), Some(keeping));
+    let told = [(first, longest, most), (second, handle("h"), least)].map(|(id, handle, kept)| KeptCopy {
+        id,
+        handle,
+        kept,
+    });
+    assert_eq!(records.kept_trash(), told);
+    assert_eq!(
+        records.trashed(&handle("h")),
+        BTreeSet::from([going, second]),
+        "each is an entry as any other"
+    );
+    bench.wait(records.release_trash(first)).expect("written");
+    bench.wait(records.release_trash(first)).expect("nothing to do");
+    bench.wait(records.release_trash(TrashId(u64::MAX))).expect("nothing to do");
+    bench.wait(records.forget_trash(second)).expect("forgotten");
+    drop(records);
+    bench.restart();
+    let records = bench.records();
+    assert_eq!(records.kept_trash(), []);
+    let mut left = records.trash_records();
+    left.sort();
+    assert_eq!(left.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [first, going], "on their way out");
 }
 
 fn series<B: Bench>(bench: &mut B) {
@@ -187,7 +235,7 @@ fn restart<B: Bench>(bench: &mut B) {
     }
     bench.wait(records.drop_target(&kept.target)).expect("dropped");
     bench.wait(records.put_target(&kept)).expect("written");
-    let id = bench.wait(records.reserve_trash(&handle("h"))).expect("an id");
+    let id = bench.wait(records.reserve_trash(&handle("h"), None)).expect("an id");
     bench.wait(records.put_series(&one_series("a"))).expect("written");
     let history = History { highest: Revision(4), went_back: true };
     for history in [History::up_to(Revision(5)), History::up_to(Revision(6)), history] {

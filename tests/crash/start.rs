@@ -67,7 +67,7 @@ fn first_starts() {
         dies_or_rests(&node, &traced);
         let _driver = node.start();
         is_registered(&node);
-        assert_eq!(node.names(""), ["confirm.sock", "copies", "holds", "lock", "trash"]);
+        assert_eq!(node.names(""), ["console.sock", "copies", "holds", "lock", "trash"]);
         node.publish("data", "pod").expect("published");
         fs::write(node.target("pod").join("file"), "x").expect("the pod can write");
         node.unpublish("data", "pod").expect("unpublished");
@@ -97,7 +97,7 @@ fn left_behind(attach: Kill) -> Stage {
     fs::remove_file(volume.join("vol_data.json")).expect("the kubelet forgets it");
     let records = node.records();
     let gone = Handle::parse("gone").expect("a handle");
-    let [id, _] = [(); 2].map(|()| runtime().block_on(records.reserve_trash(&gone)).expect("a record"));
+    let [id, _] = [(); 2].map(|()| runtime().block_on(records.reserve_trash(&gone, None)).expect("a record"));
     for directory in [format!("{id}/a/b"), "n7".to_owned()] {
         fs::create_dir_all(node.path("store/trash").join(directory)).expect("mkdir");
     }

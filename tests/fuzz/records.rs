@@ -96,7 +96,7 @@ fn kept() -> TempDir {
     let records = SlotRecords::open(&store).expect("records");
     for number in 0..6 {
         wait(records.put_target(&record(number))).expect("put");
-        wait(records.reserve_trash(&record(number).handle)).expect("reserved");
+        wait(records.reserve_trash(&record(number).handle, None)).expect("reserved");
     }
     wait(records.put_history(History { highest: Revision(417), went_back: false }, true)).expect("put");
     wait(records.put_history(History { highest: Revision(418), went_back: true }, true)).expect("put");

@@ -80,7 +80,7 @@ async fn pay(host: &Host, http: SocketAddr, visit: &Visit) {
             return;
         }
         Door::Csi => host.socket(),
-        Door::Confirm => host.path("store/confirm.sock"),
+        Door::Confirm => host.path("store/console.sock"),
     };
     say(UnixStream::connect(unix).await.expect("it listens"), visit).await;
 }

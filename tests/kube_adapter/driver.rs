@@ -15,7 +15,7 @@ use per_node::domain::sweep::PROOF_LIST_VOLUMES_MAX;
 use per_node::domain::tally::{SweepOutcome, Tally, WaitingFor};
 use per_node::domain::target::KubeletDir;
 use per_node::domain::time::Wall;
-use per_node::domain::use_cases::driver::{Driver, Ports, Settings};
+use per_node::domain::use_cases::driver::{Brakes, Driver, Ports, Settings};
 use per_node::domain::use_cases::sweeper::Sweeper;
 use per_node::domain::volume_request::{
     AccessMode, AccessType, PublishRequest, UnpublishRequest, VolumeCapability,
@@ -71,9 +71,11 @@ impl Rig {
         };
         let settings = Settings {
             driver_name: DRIVER.into(),
+            node_name: "node-1".to_owned(),
             kubelet_dir: KubeletDir::new(PathBuf::from(KUBELET), PathBuf::from(KUBELET)),
             sweep_every: SWEEP_EVERY,
             event_window: Duration::from_secs(600),
+            brakes: Brakes::default(),
         };
         let driver = Arc::new(Driver::new(ports, settings, tally.clone(), sweep_wanted.clone()));
         driver.reconcile().await.expect("mounts are read");

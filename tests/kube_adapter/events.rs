@@ -6,7 +6,7 @@ use std::time::Duration;
 use per_node::adapters::kube::events::KubeEvents;
 use per_node::adapters::kube::settings::Settings;
 use per_node::domain::event_series::{Post, Series, SeriesBook, SeriesKey};
-use per_node::domain::pod::{PodName, PodReference, PodUid};
+use per_node::domain::pod::{PodName, PodReference, PodUid, Subject};
 use per_node::domain::refusal::Reason;
 use per_node::domain::tally::Tally;
 use per_node::domain::time::{Monotonic, Wall};
@@ -58,6 +58,38 @@ fn create(reply: Reply) -> Expected {
 fn patch(reply: Reply) -> Expected {
     let line = format!("PATCH /api/v1/namespaces/default/events/{}", series().name.as_str());
     Expected::write(&line, MERGE_PATCH, json!({ "count": 2, "lastTimestamp": "2026-11-30T00:54:50Z" }), reply)
+}
+
+/// What `kubectl describe node` finds: it asks for the node's name as its UID, and a node has no namespace.
+#[tokio::test]
+async fn c26_what_concerns_the_node_is_an_event_about_it() {
+    let key = SeriesKey::new(Subject::Node(NODE.into()), Reason::SweepStopped, "stopped".into());
+    let mut book = SeriesBook::new(Duration::from_secs(600), []);
+    book.record(key, FIRST);
+    let Some(Post::Create(series)) = book.next_post(Monotonic::default()) else { panic!("it is new") };
+    assert!(series.name.as_str().starts_with(NODE));
+    let event = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": { "name": series.name.as_str(), "namespace": "default" },
+        "involvedObject": { "apiVersion": "v1", "kind": "Node", "name": NODE, "uid": NODE },
+        "type": "Warning",
+        "reason": "PerNodeSweepStopped",
+        "message": "stopped",
+        "source": { "component": DRIVER, "host": NODE },
+        "reportingComponent": DRIVER,
+        "reportingInstance": NODE,
+        "count": 1,
+        "firstTimestamp": "2026-11-30T00:53:20Z",
+        "lastTimestamp": "2026-11-30T00:53:20Z",
+    });
+    let created = Reply::json(201, &event);
+    let expected = Expected::write("POST /api/v1/namespaces/default/events", JSON, event, created);
+    let api = MockApi::expecting([expected]).await;
+    let transport = transport(&api, short_settings()).await;
+    let sink = KubeEvents::new(transport, DRIVER, NODE, Arc::new(Tally::default()));
+    assert_eq!(sink.create(&series).await, Ok(()));
+    api.verify();
 }
 
 async fn post_with(settings: Settings, expected: Expected, patches: bool) -> Result<(), EventSinkError> {

@@ -77,7 +77,7 @@ async fn c06_sockets_records_and_directories_are_roots_alone_whatever_the_umask(
         host.is_served().await;
         host.publish("example-store", "u1").await.expect("published");
         eventually(|| !sockets_in(&registry).is_empty()).await;
-        let sockets = [host.socket(), host.path("store/confirm.sock"), sockets_in(&registry).remove(0)];
+        let sockets = [host.socket(), host.path("store/console.sock"), sockets_in(&registry).remove(0)];
         for socket in &sockets {
             let found = fs::symlink_metadata(socket).expect("the socket");
             assert!(found.file_type().is_socket());

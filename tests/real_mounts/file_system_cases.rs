@@ -112,7 +112,7 @@ pub fn full(world: &World) {
     assert_eq!(std::fs::read_dir(world.path("store/trash")).unwrap().count(), 0);
     let target = world.publish("old", "t", &MountOptions::default());
     record_on(world, &records, &target);
-    let id = world.wait(records.reserve_trash(&handle("old"))).expect("so has the trash");
+    let id = world.wait(records.reserve_trash(&handle("old"), None)).expect("so has the trash");
     world.detach(&target).unwrap();
     let removed = match world.wait(world.copies.discard(&handle("old"), id)) {
         Ok(()) => world.wait(world.copies.delete(id)),
@@ -215,7 +215,8 @@ fn aborted() {
     };
     failed(world.wait(world.copies.ensure(&handle("new"))).map(drop));
     failed(world.wait(world.copies.discard(&handle("old"), TrashId(1))));
-    let error = world.wait(records.reserve_trash(&handle("old"))).expect_err("nor does it take a record");
+    let error =
+        world.wait(records.reserve_trash(&handle("old"), None)).expect_err("nor does it take a record");
     assert!(matches!(error, RecordsError::ReadOnly(_)), "{error:?}");
     let target = world.publish("old", "t", &MountOptions::default());
     assert!(world.look(&target).visible().is_some(), "a mount needs no write");

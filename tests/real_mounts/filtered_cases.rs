@@ -79,7 +79,7 @@ fn whole_life(world: &World) {
     world.wait(world.copies.capacity()).unwrap();
     world.detach(&target).unwrap();
     world.wait(world.remove(&target)).unwrap();
-    let id = world.wait(records.reserve_trash(&handle("h"))).unwrap();
+    let id = world.wait(records.reserve_trash(&handle("h"), None)).unwrap();
     world.wait(world.copies.discard(&handle("h"), id)).unwrap();
     assert_eq!(world.wait(world.copies.delete(id)), Ok(Deletion::Done));
     world.wait(world.copies.ensure(&handle("h"))).unwrap();

@@ -15,7 +15,7 @@ use per_node::domain::health::Condition;
 use per_node::domain::pod::PodInfo;
 use per_node::domain::signal::Signal;
 use per_node::domain::tally::Tally;
-use per_node::domain::use_cases::driver::{Driver, Ports, Settings};
+use per_node::domain::use_cases::driver::{Brakes, Driver, Ports, Settings};
 use per_node::domain::volume_request::{AccessType, PublishRequest, VolumeCapability};
 use per_node::ports::records::Records;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
@@ -72,9 +72,11 @@ fn driver_on(world: &World, records: Arc<dyn Records>) -> Driver {
     };
     let settings = Settings {
         driver_name: "per-node.liken.sh".to_owned(),
+        node_name: "node".to_owned(),
         kubelet_dir: world.kubelet_dir.clone(),
         sweep_every: Duration::from_secs(600),
         event_window: Duration::from_secs(600),
+        brakes: Brakes::default(),
     };
     let driver = Driver::new(ports, settings, Arc::new(Tally::default()), Arc::new(Signal::default()));
     world.wait(driver.reconcile()).unwrap();

@@ -137,7 +137,7 @@ async fn check(cases: Vec<Case>, target_is_there: bool, code: Code) {
         let events = rig.events().await;
         let told: Vec<_> = events.iter().map(|event| (event.reason, event.message.as_str())).collect();
         assert_eq!(told, [(Reason::VolumeRefused, status.message())], "{}", case.what);
-        assert_eq!(events[0].pod.name.to_string(), "example/name-u1");
+        assert_eq!(events[0].subject.to_string(), "pod example/name-u1");
     }
 }
 

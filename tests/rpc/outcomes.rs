@@ -43,7 +43,7 @@ async fn c12_a_second_pod_is_refused_and_told_who_holds_the_copy() {
     assert!(!rig.node.exists(&target));
     let events = rig.events().await;
     assert_eq!((events.len(), events[0].reason), (1, Reason::VolumeHeld));
-    assert_eq!((events[0].pod.uid.as_str(), events[0].message.as_str()), ("u2", status.message()));
+    assert_eq!((events[0].subject.uid(), events[0].message.as_str()), ("u2", status.message()));
     rig.unpublish("example-store", &target).await.expect("the loser's unpublish");
     assert_eq!(rig.mounts(), 1, "the winner's hold survives it");
 }

@@ -13,7 +13,7 @@ use per_node::domain::signal::Signal;
 use per_node::domain::tally::Tally;
 use per_node::domain::target::KubeletDir;
 use per_node::domain::time::Wall;
-use per_node::domain::use_cases::driver::{Driver, Ports, Settings};
+use per_node::domain::use_cases::driver::{Brakes, Driver, Ports, Settings};
 use per_node::proto::csi::identity_client::IdentityClient;
 use per_node::proto::csi::node_client::NodeClient;
 use per_node::proto::csi::volume_capability::access_mode::Mode;
@@ -60,9 +60,11 @@ impl Rig {
         let (node, api) = (Node::default(), ApiServer::new(&clock));
         let settings = Settings {
             driver_name: DRIVER.to_owned(),
+            node_name: "node-1".to_owned(),
             kubelet_dir: KubeletDir::new(KUBELET_DIR.into(), KUBELET_DIR.into()),
             sweep_every: Duration::from_secs(600),
             event_window: Duration::from_secs(600),
+            brakes: Brakes::default(),
         };
         let ports = ports(&node, &api, Some(api.follow(DRIVER)), &clock);
         let driver = Arc::new(Driver::new(

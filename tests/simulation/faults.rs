@@ -102,7 +102,10 @@ fn node_fault(call: NodeCall, options: &Options, chance: &mut Chance) -> Fault<K
         NodeCall::Ensure | NodeCall::Discard => {
             faults(&[io, before(errno::ENOSPC), before(errno::EPERM), lost_before, lost_after])
         }
-        NodeCall::RemoveTarget
+        NodeCall::Restore => faults(&[io, before(errno::EPERM), lost_before, lost_after]),
+        NodeCall::ReleaseTrash
+        | NodeCall::PutKeeping
+        | NodeCall::RemoveTarget
         | NodeCall::Unmake
         | NodeCall::SetGroup
         | NodeCall::Delete

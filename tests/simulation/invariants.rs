@@ -327,7 +327,7 @@ fn c32_event_counts_only_grow(simulation: &Simulation) -> Result<(), Violation> 
     }
     let mut ledger = simulation.ledger.lock().unwrap();
     for event in simulation.api.events() {
-        let key = (event.pod.uid.as_str().to_owned(), event.reason, event.message.clone());
+        let key = (event.subject.uid().to_owned(), event.reason, event.message.clone());
         let happened = ledger.refusals.get(&key).copied().unwrap_or_default();
         let known = ledger.event_counts.entry(event.name.clone()).or_insert_with(|| (key, 0));
         let may_be_forgotten = simulation.options.lost_series || simulation.options.read_only_stores;

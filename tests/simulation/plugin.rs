@@ -16,7 +16,7 @@ use per_node::domain::refusal::{HealthError, PublishError, UnpublishError};
 use per_node::domain::signal::Signal;
 use per_node::domain::tally::Tally;
 use per_node::domain::target::KubeletDir;
-use per_node::domain::use_cases::driver::{Driver, Settings};
+use per_node::domain::use_cases::driver::{Brakes, Driver, Settings};
 use per_node::domain::use_cases::sweeper::Sweeper;
 use per_node::domain::volume_request::{PublishRequest, UnpublishRequest};
 use per_node::ports::clock::Clock;
@@ -27,6 +27,7 @@ use crate::executor::Executor;
 use crate::ledger::{SharedLedger, WatchedCluster};
 
 pub const DRIVER_NAME: &str = "per-node.liken.sh";
+pub const NODE_NAME: &str = "node-1";
 pub const KUBELET_DIR: &str = "/k";
 pub const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -88,9 +89,11 @@ impl Plugin {
         let records = ports.records.clone();
         let settings = Settings {
             driver_name: DRIVER_NAME.to_owned(),
+            node_name: NODE_NAME.to_owned(),
             kubelet_dir: KubeletDir::new(KUBELET_DIR.into(), KUBELET_DIR.into()),
             sweep_every: SWEEP_EVERY,
             event_window: Duration::from_secs(600),
+            brakes: Brakes::default(),
         };
         let wanted = Arc::new(Signal::default());
         view.wake_on_deletion(wanted.clone());

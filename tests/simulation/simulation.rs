@@ -259,8 +259,8 @@ impl Simulation {
     fn note_what_is_written(&self) {
         let mut ledger = self.ledger.lock().unwrap();
         for series in self.node.series_on_disk() {
-            let SeriesKey { pod, reason, message } = series.key;
-            let key = (pod.uid.as_str().to_owned(), reason, message);
+            let SeriesKey { subject, reason, message } = series.key;
+            let key = (subject.uid().to_owned(), reason, message);
             let written = ledger.written.entry(series.name.as_str().to_owned()).or_insert((key, 0));
             written.1 = written.1.max(series.count);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use per_node::domain::event_series::{
     MESSAGE_LENGTH_MAX, Post, PostOutcome, Recorded, SERIES_MAX, Series, SeriesBook, SeriesKey,
 };
-use per_node::domain::pod::{PodName, PodReference, PodUid};
+use per_node::domain::pod::{PodName, PodReference, PodUid, Subject};
 use per_node::domain::refusal::Reason;
 use per_node::domain::time::{Monotonic, Wall};
 
@@ -59,6 +59,25 @@ fn c31_a_series_is_created_then_patched_with_absolute_counts() {
     book.record(key("p", "m"), wall(2));
     let second = patched(&book, at(0));
     assert_eq!((second.count, second.first, second.last, second.name), (3, wall(0), wall(2), first.name));
+}
+
+#[test]
+fn c32_series_are_kept_as_plugins_before_kept_them_and_of_a_node_too() {
+    let mut book = SeriesBook::new(WINDOW, []);
+    book.record(key("p", "m"), wall(1));
+    book.record(SeriesKey::new(Subject::Node("n".into()), Reason::SweepStopped, "m".into()), wall(1));
+    let kept = book.take_unsaved();
+    let written: Vec<_> =
+        kept.iter().map(|series| serde_json::to_value(series).unwrap()["key"].clone()).collect();
+    let pod = serde_json::json!({
+        "pod": { "namespace": "ns", "name": "p", "uid": "p" }, "reason": "PerNodeVolumeHeld", "message": "m",
+    });
+    let node = serde_json::json!({ "node": "n", "reason": "PerNodeSweepStopped", "message": "m" });
+    assert!(written.contains(&pod) && written.contains(&node), "{written:?}");
+    for series in kept {
+        let text = serde_json::to_string(&series).unwrap();
+        assert_eq!(serde_json::from_str::<Series>(&text).unwrap(), series);
+    }
 }
 
 #[test]
@@ -165,11 +184,11 @@ fn c32_a_server_that_names_a_wait_is_left_alone_by_every_series() {
     book.record(key("q", "m"), wall(0));
     book.settle(&series, PostOutcome::Retry { after: Some(Duration::from_secs(7)) }, at(0));
     assert_eq!((book.next_post(at(6)), book.next_due()), (None, Some(at(7))));
-    assert_eq!(created(&book, at(7)).key.pod.name.name, "q");
+    assert_eq!(created(&book, at(7)).key.subject.name(), "q");
     // A failure without such a word is that series' alone.
     let other = created(&book, at(7));
     book.settle(&other, PostOutcome::Retry { after: None }, at(7));
-    assert_eq!(created(&book, at(7)).key.pod.name.name, "p");
+    assert_eq!(created(&book, at(7)).key.subject.name(), "p");
 }
 
 #[test]

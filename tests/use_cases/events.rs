@@ -33,7 +33,7 @@ fn c30_a_refusal_is_told_on_the_pod() {
     let events = world.events(&second);
     assert_eq!(events.len(), 1);
     assert_eq!((events[0].reason.as_str(), events[0].count), ("PerNodeVolumeHeld", 1));
-    assert_eq!(events[0].pod, second.reference());
+    assert_eq!(events[0].subject, second.reference().into());
     assert_eq!(events[0].first, events[0].last);
 }
 

@@ -168,7 +168,7 @@ fn c15_an_operators_bind_holds_nothing() {
 
 /// Moves a copy into the trash although it is shown, as an operator could.
 fn discard_by_force(world: &World, handle: &str) -> TrashId {
-    let id = run(world.records.reserve_trash(&h(handle))).unwrap();
+    let id = run(world.records.reserve_trash(&h(handle), None)).unwrap();
     run(per_node::adapters::memory::MemoryCopies::new(&world.node).discard(&h(handle), id)).unwrap();
     id
 }

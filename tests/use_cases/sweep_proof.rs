@@ -73,7 +73,7 @@ fn c21_before_the_watch_has_synced_nothing_goes() {
     let cluster: std::sync::Arc<dyn per_node::ports::cluster::Cluster> = view.clone();
     let mut sweeper = per_node::domain::use_cases::sweeper::Sweeper::new(driver.clone(), cluster);
     run(sweeper.step());
-    let world = World { node, api, clock, view, records, driver, sweeper };
+    let world = World { node, api, clock, view, records, driver, sweeper, brakes: Default::default() };
     assert!(world.has_copy("data"));
     assert_eq!(world.swept(SweepOutcome::Removed), 0);
 }

@@ -32,7 +32,7 @@ fn c23_a_removal_wakes_the_loop_that_empties_the_trash_and_so_does_who_looked_at
     run(world.driver.drain_trash());
     // A person moved a copy there that a pod still has.
     let web = world.running("web-1", "data");
-    let id = run(world.records.reserve_trash(&h("data"))).unwrap();
+    let id = run(world.records.reserve_trash(&h("data"), None)).unwrap();
     run(MemoryCopies::new(&world.node).discard(&h("data"), id)).unwrap();
     run(world.driver.drain_trash());
     assert_eq!(world.node.trash_ids(), [id]);
@@ -46,7 +46,7 @@ fn c22_a_store_is_new_until_it_has_a_copy_a_trash_entry_or_a_marker() {
     assert!(run(world.driver.store_is_new()));
     world.node.put_copy(&h("data"), "file", b"1");
     assert!(!run(world.driver.store_is_new()));
-    let id = run(world.records.reserve_trash(&h("data"))).unwrap();
+    let id = run(world.records.reserve_trash(&h("data"), None)).unwrap();
     run(MemoryCopies::new(&world.node).discard(&h("data"), id)).unwrap();
     assert!(!run(world.driver.store_is_new()));
     run(world.driver.drain_trash());
@@ -78,7 +78,7 @@ fn c45_what_the_trash_keeps_is_counted_whether_it_is_used_or_stuck() {
     let in_trash = || world.driver.tally().trash.load(Ordering::Relaxed);
     for handle in ["used", "stuck", "stuck-too"] {
         world.node.put_copy(&h(handle), "file", b"1");
-        let id = run(world.records.reserve_trash(&h(handle))).unwrap();
+        let id = run(world.records.reserve_trash(&h(handle), None)).unwrap();
         if handle == "used" {
             world.node.bind_copy(&h(handle), true, "/mnt/operator");
         } else {

@@ -11,7 +11,7 @@ use crate::world::{World, h, io, run};
 fn discarded() -> (World, TrashId) {
     let world = World::new();
     world.node.put_copy(&h("data"), "file", b"old");
-    let id = run(world.records.reserve_trash(&h("data"))).unwrap();
+    let id = run(world.records.reserve_trash(&h("data"), None)).unwrap();
     run(MemoryCopies::new(&world.node).discard(&h("data"), id)).unwrap();
     (world, id)
 }
@@ -20,7 +20,7 @@ fn discarded() -> (World, TrashId) {
 fn c23_a_restart_resumes_the_trash() {
     let (world, _) = discarded();
     let world = world.restart();
-    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 1, in_use: 0, stuck: 0 });
+    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 1, in_use: 0, stuck: 0, kept: 0 });
     assert_eq!(world.node.trash_ids(), []);
     assert_eq!(world.records.trash_records(), []);
 }
@@ -30,9 +30,9 @@ fn c23_what_a_mount_shows_stays_until_it_is_gone() {
     let world = World::new();
     world.node.put_copy(&h("data"), "file", b"old");
     world.node.bind_copy(&h("data"), true, "/mnt/operator");
-    let id = run(world.records.reserve_trash(&h("data"))).unwrap();
+    let id = run(world.records.reserve_trash(&h("data"), None)).unwrap();
     run(MemoryCopies::new(&world.node).discard(&h("data"), id)).unwrap();
-    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 0, in_use: 1, stuck: 0 });
+    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 0, in_use: 1, stuck: 0, kept: 0 });
     assert_eq!(world.node.read("/mnt/operator", "file").as_deref(), Some(&b"old"[..]));
     world.node.unmount("/mnt/operator");
     assert_eq!(run(world.driver.drain_trash()).removed, 1);
@@ -42,7 +42,7 @@ fn c23_what_a_mount_shows_stays_until_it_is_gone() {
 fn c23_where_nobody_can_tell_who_uses_it_it_stays() {
     let (world, id) = discarded();
     world.node.gate().script(NodeCall::Table, io());
-    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 0, in_use: 0, stuck: 1 });
+    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 0, in_use: 0, stuck: 1, kept: 0 });
     assert_eq!(world.node.trash_ids(), [id]);
 }
 
@@ -51,11 +51,11 @@ fn c24_what_cannot_be_deleted_is_tried_again_and_the_rest_goes_on() {
     let (world, _) = discarded();
     world.node.put_copy(&h("more"), "fixed", b"1");
     world.node.set_undeletable(&h("more"), Some("fixed"));
-    let id = run(world.records.reserve_trash(&h("more"))).unwrap();
+    let id = run(world.records.reserve_trash(&h("more"), None)).unwrap();
     run(MemoryCopies::new(&world.node).discard(&h("more"), id)).unwrap();
-    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 1, in_use: 0, stuck: 1 });
+    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 1, in_use: 0, stuck: 1, kept: 0 });
     world.node.clear_undeletable();
-    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 1, in_use: 0, stuck: 0 });
+    assert_eq!(run(world.driver.drain_trash()), Drained { removed: 1, in_use: 0, stuck: 0, kept: 0 });
     assert_eq!(world.records.trash_records(), []);
 }
 
@@ -75,7 +75,7 @@ fn c23_a_deletion_that_fails_is_tried_again() {
 #[test]
 fn c23_an_entry_that_was_set_aside_for_nothing_is_forgotten_by_a_start() {
     let (world, id) = discarded();
-    run(world.records.reserve_trash(&h("other"))).unwrap();
+    run(world.records.reserve_trash(&h("other"), None)).unwrap();
     let world = world.restart();
     assert_eq!(world.records.trash_records(), [(id, h("data"))]);
 }

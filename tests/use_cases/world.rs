@@ -9,18 +9,19 @@ use per_node::adapters::memory::{
     self, ApiServer, ClusterView, Fault, KernelFault, Node, NodeCall, SteppedClock, StoredEvent,
 };
 use per_node::domain::handle::Handle;
-use per_node::domain::pod::{PodInfo, PodName, PodReference, PodUid};
+use per_node::domain::pod::{PodInfo, PodName, PodReference, PodUid, Subject};
 use per_node::domain::refusal::{PublishError, Refusal, UnpublishError};
 use per_node::domain::signal::Signal;
 use per_node::domain::tally::{SweepOutcome, Tally};
 use per_node::domain::target::{KubeletDir, TargetPath};
 use per_node::domain::time::Wall;
-use per_node::domain::use_cases::driver::{Driver, Ports, Settings};
+use per_node::domain::use_cases::driver::{Brakes, Driver, Ports, Settings};
 use per_node::domain::use_cases::sweeper::Sweeper;
 use per_node::domain::volume_request::{AccessType, PublishRequest, UnpublishRequest, VolumeCapability};
 use per_node::ports::records::Records;
 
 pub const DRIVER_NAME: &str = "per-node.liken.sh";
+pub const NODE_NAME: &str = "node-1";
 pub const SWEEP_EVERY: Duration = Duration::from_secs(600);
 pub const WINDOW: Duration = Duration::from_secs(600);
 /// More polls than any use case needs here: it bounds a loop that would otherwise hang a test.
@@ -34,6 +35,7 @@ pub struct World {
     pub records: Arc<dyn Records>,
     pub driver: Arc<Driver>,
     pub sweeper: Sweeper,
+    pub brakes: Brakes,
 }
 
 /// A pod with one volume, as the kubelet would publish it.
@@ -123,23 +125,35 @@ pub fn capability(flags: &[&str], group: &str, access_mode: i32) -> VolumeCapabi
 impl World {
     /// A new node of a cluster whose watch follows at once.
     pub fn new() -> World {
-        let clock = SteppedClock::at(Wall { unix_ms: 1_800_000_000_000 });
-        World::of(Node::default(), ApiServer::new(&clock), clock)
+        World::with(Brakes::default())
     }
 
-    fn of(node: Node, api: ApiServer, clock: SteppedClock) -> World {
+    /// The same, whose operator has put something between a deleted volume and the end of its copies.
+    pub fn with(brakes: Brakes) -> World {
+        let clock = SteppedClock::at(Wall { unix_ms: 1_800_000_000_000 });
+        World::of(Node::default(), ApiServer::new(&clock), clock, brakes)
+    }
+
+    fn of(node: Node, api: ApiServer, clock: SteppedClock, brakes: Brakes) -> World {
         let view = api.follow(DRIVER_NAME);
         let clock = clock.restarted();
         let ports = memory::ports(&node, &api, Some(view.clone()), &clock);
         let records = ports.records.clone();
-        let driver = Arc::new(driver_on(ports.clone()));
+        let driver = Arc::new(driver_with(ports.clone(), brakes));
         let cluster = ports.cluster.expect("a cluster");
         let sweeper = Sweeper::new(driver.clone(), cluster);
-        World { node, api, clock, view, records, driver, sweeper }
+        World { node, api, clock, view, records, driver, sweeper, brakes }
     }
 
     /// The process was killed and another one has started: it reconciles before anything else.
     pub fn restart(self) -> World {
+        let brakes = self.brakes;
+        self.restart_with(brakes)
+    }
+
+    /// The same, with other flags.
+    pub fn restart_with(mut self, brakes: Brakes) -> World {
+        self.brakes = brakes;
         let world = self.killed();
         run(world.driver.reconcile()).expect("the mounts can be read");
         run(world.driver.forget_unused_trash());
@@ -148,9 +162,9 @@ impl World {
 
     /// The process was killed and another one begins, its start not yet done.
     pub fn killed(self) -> World {
-        let World { node, api, clock, view, driver, sweeper, records } = self;
+        let World { node, api, clock, view, driver, sweeper, records, brakes } = self;
         drop((view, driver, sweeper, records));
-        World::of(node, api, clock)
+        World::of(node, api, clock, brakes)
     }
 
     /// The kubelet has made the target's parent and its file.
@@ -238,6 +252,20 @@ impl World {
         assert!(on_disk.iter().all(|record| record.target != pod.target_path()), "{on_disk:?}");
     }
 
+    /// An orphan: a copy with `file` in it, whose volume was deleted a moment ago.
+    pub fn orphan(&self, handle: &'static str) {
+        self.create_volume(handle);
+        let web = self.running("web-0", handle);
+        self.unpublish(&web).expect("unpublished");
+        self.delete_volume(handle);
+    }
+
+    /// The events of the node once all are posted.
+    pub fn node_events(&self) -> Vec<StoredEvent> {
+        run(self.driver.step_events());
+        self.api.events_about(&Subject::Node(NODE_NAME.to_owned()))
+    }
+
     /// The calls that reached the node since this was last asked.
     pub fn calls(&self) -> Vec<NodeCall> {
         self.node.gate().take_calls()
@@ -246,11 +274,17 @@ impl World {
 
 /// A driver on these ports, with the settings of every test.
 pub fn driver_on(ports: Ports) -> Driver {
+    driver_with(ports, Brakes::default())
+}
+
+fn driver_with(ports: Ports, brakes: Brakes) -> Driver {
     let settings = Settings {
         driver_name: DRIVER_NAME.to_owned(),
+        node_name: NODE_NAME.to_owned(),
         kubelet_dir: KubeletDir::new("/k".into(), "/k".into()),
         sweep_every: SWEEP_EVERY,
         event_window: WINDOW,
+        brakes,
     };
     let wanted = Arc::new(Signal::default());
     Driver::new(ports, settings, Arc::new(Tally::default()), wanted)

@@ -47,6 +47,9 @@ impl Copies for Store {
     async fn discard(&self, _: &Handle, _: TrashId) -> Result<(), CopiesError> {
         unreachable!("a page removed a copy")
     }
+    async fn restore(&self, _: TrashId, _: &Handle) -> Result<(), CopiesError> {
+        unreachable!("a page restored a copy")
+    }
     async fn trash(&self) -> Result<Vec<TrashId>, CopiesError> {
         unreachable!("a page listed the trash")
     }

@@ -11,6 +11,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::Sources;
+use crate::domain::kept::WhyEmptied;
 use crate::domain::refusal::Reason;
 use crate::domain::tally::{SweepOutcome, WaitingFor};
 
@@ -47,6 +48,7 @@ impl Collector for Numbers {
         )?;
         self.calls(&mut page)?;
         self.copies(&mut page)?;
+        self.kept(&mut page)?;
         self.sweep(&mut page)?;
         self.cluster(&mut page)?;
         self.events(&mut page)
@@ -59,7 +61,7 @@ impl Numbers {
         let answers = tally.answers();
         let calls = answers.iter().map(|(&(call, code), &count)| ([("method", call), ("code", code)], count));
         page.counter("calls", "Answers to CSI calls, by method and gRPC code.", calls)?;
-        let refusals = Reason::ALL.map(|reason| ([("reason", reason.as_str())], tally.refusals(reason)));
+        let refusals = Reason::REFUSALS.map(|reason| ([("reason", reason.as_str())], tally.refusals(reason)));
         page.counter("refusals", "Refused publishes, by the reason of their event.", refusals)?;
         let ready = u64::from(readiness.reasons().is_empty());
         page.gauge("ready", "Whether /readyz says ready.", None, [(NONE, ready)])
@@ -78,6 +80,27 @@ impl Numbers {
         gauge("stuck_removals", "Removals that failed at the latest pass.", None, load(&tally.stuck_removals))
     }
 
+    fn kept(&self, page: &mut Page<'_>) -> fmt::Result {
+        let tally = &self.0.tally;
+        let oldest = load(&tally.kept_oldest_ms) as f64 / 1000.0;
+        page.gauge("trash_kept", "Removed copies that can be restored.", None, [(NONE, load(&tally.kept))])?;
+        page.gauge(
+            "trash_kept",
+            "What those of them that were measured take up in all.",
+            Some(&Unit::Bytes),
+            [(NONE, load(&tally.kept_bytes))],
+        )?;
+        page.gauge(
+            "trash_kept_oldest",
+            "How long the oldest of them has been kept, at the latest pass.",
+            Some(&Unit::Seconds),
+            [(NONE, oldest)],
+        )?;
+        let emptied = WhyEmptied::ALL.map(|why| ([("why", why.as_str())], tally.emptied_for(why)));
+        page.counter("trash_kept_emptied", "Kept copies that went, by why.", emptied)?;
+        page.counter("trash_restored", "Kept copies that were restored.", [(NONE, load(&tally.restored))])
+    }
+
     fn sweep(&self, page: &mut Page<'_>) -> fmt::Result {
         let tally = &self.0.tally;
         let outcomes =
@@ -86,6 +109,17 @@ impl Numbers {
         let waiting = tally.waiting();
         let removals = WaitingFor::ALL
             .map(|for_what| ([("for", for_what.as_str())], u64::from(waiting == Some(for_what))));
+        page.gauge(
+            "sweep_over_limit",
+            "Copies that wait because one pass would remove more than --sweep-limit.",
+            None,
+            [(NONE, load(&tally.over_limit))],
+        )?;
+        page.counter(
+            "sweeps_stopped",
+            "Passes that were stopped so.",
+            [(NONE, load(&tally.sweeps_stopped))],
+        )?;
         page.gauge("removals_waiting", "1 where removals wait for a person, by why.", None, removals)?;
         page.gauge(
             "removals_searching",

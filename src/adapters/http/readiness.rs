@@ -38,6 +38,10 @@ pub(super) fn notes(tally: &Tally, cluster: Option<&dyn Cluster>) -> Vec<String>
     if let Some(waiting) = tally.waiting() {
         notes.push(format!("removals wait for a person: {}; see `per-node confirm`", waiting.sentence()));
     }
+    let over_limit = tally.over_limit.load(Ordering::Relaxed);
+    if over_limit > 0 {
+        notes.push(format!("{over_limit} copies wait: together they are more than --sweep-limit"));
+    }
     let searching = tally.removals_searching.load(Ordering::Relaxed);
     if searching > 0 {
         notes.push(format!(

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use super::doubles::{Stopped, Store, Watched};
 use super::*;
+use crate::domain::kept::WhyEmptied;
 use crate::domain::refusal::Reason;
 use crate::domain::tally::{SweepOutcome, WaitingFor};
 use crate::domain::time::Monotonic;
@@ -134,6 +135,25 @@ async fn c27_removals_that_wait_for_the_watch_are_told() {
     assert_eq!(port.metrics().await["per_node_removals_searching"], 3.0);
     port.tally.removals_searching.store(0, Ordering::Relaxed);
     assert!(!port.get("/readyz").await.1.contains("removals"));
+}
+
+#[tokio::test]
+async fn c26_a_stopped_sweep_and_what_is_kept_are_told() {
+    let port = open(false).await;
+    assert!(!port.get("/readyz").await.1.contains("sweep-limit"));
+    port.tally.over_limit.store(12, Ordering::Relaxed);
+    port.tally.kept_oldest_ms.store(1_500, Ordering::Relaxed);
+    port.tally.emptied(WhyEmptied::Space);
+    let notes = port.get("/readyz").await.1;
+    assert!(notes.contains("per-node confirm") && notes.contains("12 copies wait"), "{notes}");
+    let metrics = port.metrics().await;
+    assert_eq!(metrics["per_node_removals_waiting{for=\"sweep_limit\"}"], 1.0);
+    assert_eq!(metrics["per_node_sweep_over_limit"], 12.0);
+    assert_eq!(metrics["per_node_trash_kept_oldest_seconds"], 1.5);
+    assert_eq!(metrics["per_node_trash_kept_emptied_total{why=\"space\"}"], 1.0);
+    // A doubt whose copies these are comes first.
+    port.tally.set_waiting(Some(WaitingFor::MarkerDiffers));
+    assert_eq!(port.metrics().await["per_node_removals_waiting{for=\"sweep_limit\"}"], 0.0);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The `EventSink` port on a real API server: core/v1 Events on pods, created and patched.
+//! The `EventSink` port on a real API server: core/v1 Events on pods and on the node, created and patched.
 //!
 //! Events carry no `eventTime`, so that the API server lets their count and last time be patched (C32). This file only makes
 //! the calls: what is posted, when, and what a failure means for a series is the domain's.
@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp, Unit};
 use serde_json::{Value, json};
 
 use crate::domain::event_series::Series;
+use crate::domain::pod::Subject;
 use crate::domain::tally::Tally;
 use crate::domain::time::Wall;
 use crate::ports::event_sink::{EventSink, EventSinkError};
@@ -33,20 +34,13 @@ impl KubeEvents {
         Self { transport, driver_name: driver_name.to_owned(), node_name: node_name.to_owned(), tally }
     }
 
-    /// The whole object. `kubectl describe pod` finds it by name, namespace and UID of the involved object.
+    /// The whole object. `kubectl describe` finds it by name, namespace and UID of the involved object.
     fn object(&self, series: &Series) -> Value {
-        let pod = &series.key.pod;
         json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": { "name": series.name.as_str(), "namespace": pod.name.namespace },
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.name.namespace,
-                "name": pod.name.name,
-                "uid": pod.uid.as_str(),
-            },
+            "metadata": { "name": series.name.as_str(), "namespace": series.key.subject.namespace() },
+            "involvedObject": involved(&series.key.subject),
             "type": "Warning",
             "reason": series.key.reason.as_str(),
             "message": series.key.message,
@@ -83,9 +77,24 @@ impl EventSink for KubeEvents {
     }
 }
 
+/// A node is in no namespace, and an event about one must not say that it is.
+fn involved(subject: &Subject) -> Value {
+    let (name, uid) = (subject.name(), subject.uid());
+    match subject {
+        Subject::Pod(_) => json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": subject.namespace(),
+            "name": name,
+            "uid": uid,
+        }),
+        Subject::Node(_) => json!({ "apiVersion": "v1", "kind": "Node", "name": name, "uid": uid }),
+    }
+}
+
 /// An event lives in its pod's namespace: the API server asks for that where there is no `eventTime`.
 fn events_path(series: &Series) -> String {
-    format!("/api/v1/namespaces/{}/events", query_escaped(&series.key.pod.name.namespace))
+    format!("/api/v1/namespaces/{}/events", query_escaped(series.key.subject.namespace()))
 }
 
 /// RFC 3339 in whole seconds, as `metav1.Time` is written.

@@ -182,6 +182,12 @@ impl Shared {
             .step("rename to the trash")
     }
 
+    fn restore(&self, id: TrashId, handle: &Handle) -> Outcome<()> {
+        let (copies, trash) = (self.store.copies(), self.store.trash());
+        rustix::fs::renameat_with(trash, id.to_string(), copies, handle.as_path(), RenameFlags::NOREPLACE)
+            .step("rename to")
+    }
+
     /// A rename would carry along what is mounted below a copy, and the removal would stop there for ever.
     fn refuse_mounts_on(&self, handle: &Handle) -> Outcome<()> {
         let View::Table(entries) = View::table()? else { return Ok(()) };
@@ -306,6 +312,11 @@ impl Copies for LinuxCopies {
 
     async fn trash(&self) -> Result<Vec<TrashId>, CopiesError> {
         self.run(self.trash_path(), Shared::trash).await
+    }
+
+    async fn restore(&self, id: TrashId, handle: &Handle) -> Result<(), CopiesError> {
+        let about = handle.clone();
+        self.run(self.copy_path(handle), move |shared| shared.restore(id, &about)).await
     }
 
     async fn delete(&self, id: TrashId) -> Result<Deletion, CopiesError> {

@@ -6,7 +6,7 @@
 //! | what the kernel says about mounts | [`view`], [`mountinfo`], [`syscalls`] |
 //! | which place of the store a mount shows | [`places`] |
 //! | the port `Copies` | [`copies`]; its parts [`store`], [`descent`], [`removal`], [`usage`], [`examine`] |
-//! | the port `Records` | [`records`]; its parts [`table`], [`slots`] |
+//! | the port `Records` | [`records`]; its parts [`table`], [`turns`], [`slots`]; for who only reads, [`kept_list`] |
 //! | before anything is served | [`self_check`], [`confine`], [`syscall_filter`], [`lock`], [`leftovers`] |
 //!
 //! Blocking calls run in [`blocking`]. Own `unsafe` is in [`syscalls`] alone.
@@ -31,6 +31,8 @@ pub mod examine;
 pub mod failure;
 #[forbid(unsafe_code)]
 pub mod index;
+#[forbid(unsafe_code)]
+pub mod kept_list;
 #[forbid(unsafe_code)]
 pub mod leftovers;
 #[forbid(unsafe_code)]
@@ -66,6 +68,8 @@ pub mod table;
 pub mod target;
 #[forbid(unsafe_code)]
 pub mod traffic;
+#[forbid(unsafe_code)]
+pub mod turns;
 #[forbid(unsafe_code)]
 pub mod usage;
 #[forbid(unsafe_code)]

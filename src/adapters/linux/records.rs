@@ -1,10 +1,8 @@
 //! The port [`Records`] on slot files below `holds/`.
 //!
-//! Revision and marker have two slots each and are written in turns, so that a write that is cut short leaves the
-//! one before.
+//! Revision, marker and how copies are kept have two slots each and are written in turns ([`Turns`]).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +10,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use rustix::io::Errno;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::blocking;
@@ -20,9 +17,11 @@ use super::failure::{Failure, Outcome};
 use super::slots::Layout;
 use super::store::StoreDirs;
 use super::table::Table;
+use super::turns::{Access, Turns};
 use crate::domain::event_series::{EventName, SERIES_MAX, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
+use crate::domain::kept::{Keeping, Kept, KeptCopy};
 use crate::domain::proof::{History, Marker, Revision};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::{CopyMark, TrashId};
@@ -33,6 +32,7 @@ const TARGETS: Layout = Layout { name: "targets", slot_bytes: 8192, slots: 256 }
 const TRASH: Layout = Layout { name: "trash", slot_bytes: 512, slots: 256 };
 const SERIES: Layout = Layout { name: "events", slot_bytes: 8192, slots: SERIES_MAX };
 const HISTORY: Layout = Layout { name: "history", slot_bytes: 4096, slots: 2 };
+const KEEPING: Layout = Layout { name: "keeping", slot_bytes: 512, slots: 2 };
 const MARKER: Layout = Layout { name: "marker", slot_bytes: 4096, slots: 2 };
 
 /// The small records of the store.
@@ -50,6 +50,7 @@ struct Shared {
     series: Table<EventName, Series>,
     history: Turns<History>,
     marker: Turns<Marker>,
+    keeping: Turns<Keeping>,
     next_trash: AtomicU64,
 }
 
@@ -60,36 +61,9 @@ struct TrashRecord {
     /// The copy is being deleted in its place; nothing in the trash has this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     condemned: Option<CopyMark>,
-}
-
-/// What is to be done with the files.
-#[derive(Debug, Clone, Copy)]
-enum Access {
-    Write,
-    Read,
-}
-
-impl Access {
-    fn table<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned>(
-        self,
-        directory: BorrowedFd<'_>,
-        layout: Layout,
-        key: impl Fn(&V) -> K,
-    ) -> Outcome<Table<K, V>> {
-        match self {
-            Access::Write => Table::open(directory, layout, key),
-            Access::Read => Table::look(directory, layout, key),
-        }
-    }
-}
-
-/// One value in two slots; the one with the higher turn counts.
-struct Turns<T>(Table<u8, Turn<T>>);
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Turn<T> {
-    turn: u64,
-    value: T,
+    /// It can be restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept: Option<Kept>,
 }
 
 impl SlotRecords {
@@ -115,6 +89,7 @@ impl SlotRecords {
             series: access.table(holds, SERIES, |series: &Series| series.name.clone())?,
             history: Turns::open(holds, HISTORY, access)?,
             marker: Turns::open(holds, MARKER, access)?,
+            keeping: Turns::open(holds, KEEPING, access)?,
         };
         Ok(SlotRecords { shared: Arc::new(shared) })
     }
@@ -159,37 +134,16 @@ fn first_trash(trash: &Table<TrashId, TrashRecord>) -> u64 {
     u64::try_from(now).unwrap_or(u64::MAX).max(above)
 }
 
+fn kept_copy(record: TrashRecord) -> Option<KeptCopy> {
+    Some(KeptCopy { id: record.id, handle: record.handle, kept: record.kept? })
+}
+
 fn as_error(failure: Failure, path: &Path) -> RecordsError {
     match failure.errno {
         Errno::NOSPC | Errno::DQUOT => RecordsError::Full(failure.at(path)),
         Errno::MSGSIZE => RecordsError::TooLarge(failure.at(path)),
         Errno::ROFS => RecordsError::ReadOnly(failure.at(path)),
         _ => RecordsError::Io(failure.at(path)),
-    }
-}
-
-impl<T: Clone + Serialize + DeserializeOwned> Turns<T> {
-    fn open(directory: BorrowedFd<'_>, layout: Layout, access: Access) -> Outcome<Turns<T>> {
-        let key = |turn: &Turn<T>| u8::from(turn.turn % 2 == 1);
-        Ok(Turns(access.table(directory, layout, key)?))
-    }
-
-    fn newest(&self) -> Option<Turn<T>> {
-        self.0.select(|_| true).into_iter().max_by_key(|turn| turn.turn)
-    }
-
-    /// Whether there was a value and neither slot can be read.
-    fn is_lost(&self) -> bool {
-        self.newest().is_none() && self.0.was_damaged()
-    }
-
-    fn get(&self) -> Option<T> {
-        self.newest().map(|turn| turn.value)
-    }
-
-    fn put(&self, value: T) -> Outcome<()> {
-        let turn = self.newest().map_or(0, |newest| newest.turn + 1);
-        self.0.put(u8::from(turn % 2 == 1), Turn { turn, value })
     }
 }
 
@@ -226,10 +180,19 @@ impl Records for SlotRecords {
         records.into_iter().map(|record| record.id).collect()
     }
 
-    async fn reserve_trash(&self, handle: &Handle) -> Result<TrashId, RecordsError> {
+    async fn reserve_trash(&self, handle: &Handle, kept: Option<Kept>) -> Result<TrashId, RecordsError> {
         let id = self.shared.next_trash();
-        let record = TrashRecord { id, handle: handle.clone(), condemned: None };
-        self.write(move |shared| shared.trash.put(id, record)).await?;
+        let record = TrashRecord { id, handle: handle.clone(), condemned: None, kept };
+        let job = move |shared: &Shared| {
+            shared.trash.put(id, record)?;
+            if kept.is_none() {
+                return Ok(());
+            }
+            shared.trash.sync().inspect_err(|_| {
+                let _ = shared.trash.remove(&id);
+            })
+        };
+        self.write(job).await?;
         Ok(id)
     }
 
@@ -242,10 +205,36 @@ impl Records for SlotRecords {
         records.into_iter().map(|record| (record.id, record.handle)).collect()
     }
 
+    fn kept_trash(&self) -> Vec<KeptCopy> {
+        self.shared.trash.select(|record| record.kept.is_some()).into_iter().filter_map(kept_copy).collect()
+    }
+
+    async fn release_trash(&self, id: TrashId) -> Result<(), RecordsError> {
+        let Some(record) = self.shared.trash.get(&id).filter(|record| record.kept.is_some()) else {
+            return Ok(());
+        };
+        let job = move |shared: &Shared| {
+            shared.trash.put(id, TrashRecord { kept: None, ..record.clone() })?;
+            // Until the disk has it, it is kept: a power failure might bring the record back and not the copy.
+            shared.trash.sync().inspect_err(|_| {
+                let _ = shared.trash.put(id, record);
+            })
+        };
+        self.write(job).await
+    }
+
+    fn keeping(&self) -> Option<Keeping> {
+        self.shared.keeping.get()
+    }
+
+    async fn put_keeping(&self, keeping: Keeping) -> Result<(), RecordsError> {
+        self.write(move |shared| shared.keeping.put(keeping)).await
+    }
+
     async fn condemn(&self, handle: &Handle, mark: CopyMark) -> Result<(), RecordsError> {
         let id = self.shared.condemned_as(handle).first().copied();
         let id = id.unwrap_or_else(|| self.shared.next_trash());
-        let record = TrashRecord { id, handle: handle.clone(), condemned: Some(mark) };
+        let record = TrashRecord { id, handle: handle.clone(), condemned: Some(mark), kept: None };
         self.shared.condemning().insert(id, handle.clone());
         let job = move |shared: &Shared| {
             shared.trash.put(id, record)?;
@@ -294,7 +283,7 @@ impl Records for SlotRecords {
     async fn put_history(&self, history: History, durable: bool) -> Result<(), RecordsError> {
         let job = move |shared: &Shared| {
             shared.history.put(history)?;
-            if durable { shared.history.0.sync() } else { Ok(()) }
+            if durable { shared.history.sync() } else { Ok(()) }
         };
         self.write(job).await
     }
@@ -307,7 +296,7 @@ impl Records for SlotRecords {
         let marker = marker.clone();
         let job = move |shared: &Shared| {
             shared.marker.put(marker)?;
-            shared.marker.0.sync()
+            shared.marker.sync()
         };
         self.write(job).await
     }
@@ -364,14 +353,14 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let handle = Handle::parse("a").unwrap();
         let records = open(&scratch);
-        let first = records.reserve_trash(&handle).await.unwrap();
-        let second = records.reserve_trash(&handle).await.unwrap();
+        let first = records.reserve_trash(&handle, None).await.unwrap();
+        let second = records.reserve_trash(&handle, None).await.unwrap();
         assert!(second > first);
         assert_eq!(records.trashed(&handle), [first, second].into());
         records.forget_trash(first).await.unwrap();
         let again = open(&scratch);
         assert_eq!(again.trash_records(), [(second, handle.clone())]);
-        assert!(again.reserve_trash(&handle).await.unwrap() > second);
+        assert!(again.reserve_trash(&handle, None).await.unwrap() > second);
     }
 
     #[tokio::test]

@@ -155,6 +155,24 @@ impl Copies for MemoryCopies {
             .await
     }
 
+    async fn restore(&self, id: TrashId, handle: &Handle) -> Result<(), CopiesError> {
+        let path = self.copy_path(handle);
+        self.call(NodeCall::Restore, "renameat2", &path, |world| {
+            let inode = *world.trash.get(&id).ok_or(errno::ENOENT)?;
+            if world.copies.contains_key(handle.as_str()) {
+                return Err(errno::EEXIST);
+            }
+            world.check_writable()?;
+            world.trash.remove(&id);
+            world.copies.insert(handle.as_str().to_owned(), StoreEntry::Directory(inode));
+            if let Some(copy) = world.directories.get_mut(&inode) {
+                copy.place = Place::Copy(handle.clone());
+            }
+            Ok(())
+        })
+        .await
+    }
+
     async fn delete(&self, id: TrashId) -> Result<Deletion, CopiesError> {
         let path = self.trash_path(id);
         self.call(NodeCall::Delete, "unlinkat", &path, |world| {

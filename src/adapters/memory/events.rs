@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::api_server::ApiServer;
 use super::gate::Gate;
 use crate::domain::event_series::Series;
-use crate::domain::pod::PodReference;
+use crate::domain::pod::{PodReference, Subject};
 use crate::domain::refusal::Reason;
 use crate::domain::time::Wall;
 use crate::ports::event_sink::{EventSink, EventSinkError};
@@ -26,7 +26,7 @@ pub(super) type EventGate = Gate<EventCall, EventSinkError>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
     pub name: String,
-    pub pod: PodReference,
+    pub subject: Subject,
     pub reason: Reason,
     pub message: String,
     pub first: Wall,
@@ -57,7 +57,7 @@ impl EventStore {
 
     fn create(&mut self, series: &Series, now: Duration) -> Result<(), EventSinkError> {
         self.age(now);
-        let namespace = &series.key.pod.name.namespace;
+        let namespace = series.key.subject.namespace();
         if self.terminating.contains(namespace) || self.gone.contains(namespace) {
             return Err(EventSinkError::NamespaceGone);
         }
@@ -67,7 +67,7 @@ impl EventStore {
         }
         let event = StoredEvent {
             name: series.name.as_str().to_owned(),
-            pod: series.key.pod.clone(),
+            subject: series.key.subject.clone(),
             reason: series.key.reason,
             message: series.key.message.clone(),
             first: series.first,
@@ -91,7 +91,7 @@ impl EventStore {
 }
 
 fn key_of(series: &Series) -> (String, String) {
-    (series.key.pod.name.namespace.clone(), series.name.as_str().to_owned())
+    (series.key.subject.namespace().to_owned(), series.name.as_str().to_owned())
 }
 
 impl ApiServer {
@@ -105,8 +105,13 @@ impl ApiServer {
 
     /// What `kubectl describe pod` would show of a pod: its events, the latest written last.
     pub fn events_of(&self, pod: &PodReference) -> Vec<StoredEvent> {
+        self.events_about(&Subject::Pod(pod.clone()))
+    }
+
+    /// The same of whatever has events.
+    pub fn events_about(&self, subject: &Subject) -> Vec<StoredEvent> {
         let mut events: Vec<StoredEvent> =
-            self.events().into_iter().filter(|event| &event.pod == pod).collect();
+            self.events().into_iter().filter(|event| &event.subject == subject).collect();
         events.sort_by_key(|event| event.last);
         events
     }

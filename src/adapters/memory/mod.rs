@@ -14,6 +14,7 @@ mod gate;
 mod kernel_fault;
 mod mounts;
 mod node;
+mod on_disk;
 mod records;
 mod world;
 

@@ -8,14 +8,11 @@ use super::gate::Gate;
 use super::kernel_fault::KernelFault;
 use super::locked;
 use super::world::{Directory, HostEntry, StoreEntry, World};
-use crate::domain::event_series::Series;
 use crate::domain::handle::Handle;
-use crate::domain::holds::TargetRecord;
 use crate::domain::mount_options::{MountFlags, MountOptions};
 use crate::domain::mount_table::{FileIdentity, Place, StoreMount, TargetView};
-use crate::domain::proof::{History, Marker, Revision};
 use crate::domain::target::TargetPath;
-use crate::domain::trash::{CopyMark, TrashId};
+use crate::domain::trash::TrashId;
 
 /// The calls of the ports `Mounts`, `Copies` and `Records`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +31,7 @@ pub enum NodeCall {
     SetGroup,
     ListCopies,
     Discard,
+    Restore,
     ListTrash,
     Delete,
     DeleteInPlace,
@@ -46,6 +44,8 @@ pub enum NodeCall {
     DropTarget,
     ReserveTrash,
     ForgetTrash,
+    ReleaseTrash,
+    PutKeeping,
     Condemn,
     Acquit,
     PutSeries,
@@ -143,6 +143,14 @@ impl Node {
         let mut world = self.world();
         let Ok(Some(inode)) = world.copy_inode(handle.as_str()) else { return false };
         world.bind(inode, !below, at.as_ref(), &MountOptions::default());
+        true
+    }
+
+    /// Somebody binds a trash entry. False where there is none.
+    pub fn bind_trash(&self, id: TrashId, at: impl AsRef<Path>) -> bool {
+        let mut world = self.world();
+        let Some(&inode) = world.trash.get(&id) else { return false };
+        world.bind(inode, true, at.as_ref(), &MountOptions::default());
         true
     }
 
@@ -348,41 +356,6 @@ impl Node {
     /// The record of a target is torn: the next process does not find it.
     pub fn tear_record(&self, target: &TargetPath) -> bool {
         self.world().disk.targets.remove(target).is_some()
-    }
-
-    /// The target records on disk, as the next process will find them.
-    pub fn records_on_disk(&self) -> Vec<TargetRecord> {
-        self.world().disk.targets.values().cloned().collect()
-    }
-
-    /// The event series that are on the disk.
-    pub fn series_on_disk(&self) -> Vec<Series> {
-        self.world().disk.series.values().cloned().collect()
-    }
-
-    /// The store's marker, as the next process will find it.
-    pub fn marker_on_disk(&self) -> Option<Marker> {
-        self.world().disk.marker.clone()
-    }
-
-    /// The API server's history as the disk has it.
-    pub fn history_on_disk(&self) -> Option<History> {
-        self.world().disk.history
-    }
-
-    /// The highest revision on disk.
-    pub fn revision_on_disk(&self) -> Option<Revision> {
-        self.history_on_disk().map(|history| history.highest)
-    }
-
-    /// The trash entries on record on disk.
-    pub fn trash_records_on_disk(&self) -> BTreeMap<TrashId, Handle> {
-        self.world().disk.trash.clone()
-    }
-
-    /// The copies that are condemned on disk.
-    pub fn condemned_on_disk(&self) -> BTreeMap<Handle, CopyMark> {
-        self.world().disk.condemned.clone()
     }
 
     /// Leaves room for this many target records in all.

@@ -207,12 +207,12 @@ fn a_record_whose_write_failed_late_is_found_by_the_next_process() {
 fn a_trash_id_is_never_given_twice() {
     let node = Node::default();
     let records = MemoryRecords::open(&node);
-    let first = now(records.reserve_trash(&h("a"))).unwrap();
+    let first = now(records.reserve_trash(&h("a"), None)).unwrap();
     node.gate().script(NodeCall::ReserveTrash, Fault::After(KernelFault::Lost));
-    now(records.reserve_trash(&h("a"))).unwrap_err();
-    let third = now(records.reserve_trash(&h("b"))).unwrap();
+    now(records.reserve_trash(&h("a"), None)).unwrap_err();
+    let third = now(records.reserve_trash(&h("b"), None)).unwrap();
     now(records.forget_trash(third)).unwrap();
-    let fourth = now(MemoryRecords::open(&node).reserve_trash(&h("b"))).unwrap();
+    let fourth = now(MemoryRecords::open(&node).reserve_trash(&h("b"), None)).unwrap();
     assert_eq!([first, third, fourth], [TrashId(1), TrashId(3), TrashId(4)]);
     assert_eq!(records.trashed(&h("a")), BTreeSet::from([TrashId(1)]));
 }

@@ -12,6 +12,7 @@ use super::node::{Node, NodeCall};
 use crate::domain::event_series::{EventName, SERIES_MAX, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
+use crate::domain::kept::{Keeping, Kept, KeptCopy};
 use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::{CopyMark, TrashId};
@@ -27,6 +28,8 @@ pub(super) struct Disk {
     pub target_slots: usize,
     pub trash: BTreeMap<TrashId, Handle>,
     last_trash: u64,
+    pub kept: BTreeMap<TrashId, Kept>,
+    keeping: Option<Keeping>,
     pub condemned: BTreeMap<Handle, CopyMark>,
     pub series: BTreeMap<EventName, Series>,
     pub history: Option<History>,
@@ -41,6 +44,8 @@ impl Default for Disk {
             target_slots: TARGET_SLOTS,
             trash: BTreeMap::new(),
             last_trash: 0,
+            kept: BTreeMap::new(),
+            keeping: None,
             condemned: BTreeMap::new(),
             series: BTreeMap::new(),
             history: None,
@@ -52,6 +57,7 @@ impl Default for Disk {
 
 impl Disk {
     pub fn lose_what_is_not_durable(&mut self) {
+        self.keeping = None;
         self.history = self.history_durable;
     }
 }
@@ -131,13 +137,14 @@ impl Records for MemoryRecords {
         known.trash.iter().filter(|(_, whose)| *whose == handle).map(|(id, _)| *id).collect()
     }
 
-    async fn reserve_trash(&self, handle: &Handle) -> Result<TrashId, RecordsError> {
+    async fn reserve_trash(&self, handle: &Handle, kept: Option<Kept>) -> Result<TrashId, RecordsError> {
         let mut reserved = None;
         self.write(NodeCall::ReserveTrash, |disk| {
             // The disk is changed first: its counter may be ahead of what the process knows.
             let id = *reserved.get_or_insert(TrashId(disk.last_trash + 1));
             disk.last_trash = id.0;
             disk.trash.insert(id, handle.clone());
+            disk.kept.extend(kept.map(|kept| (id, kept)));
             Ok(id)
         })
         .await
@@ -146,6 +153,36 @@ impl Records for MemoryRecords {
     async fn forget_trash(&self, id: TrashId) -> Result<(), RecordsError> {
         self.write(NodeCall::ForgetTrash, |disk| {
             disk.trash.remove(&id);
+            disk.kept.remove(&id);
+            Ok(())
+        })
+        .await
+    }
+
+    fn kept_trash(&self) -> Vec<KeptCopy> {
+        let known = locked(&self.known);
+        let kept = known.kept.iter().filter_map(|(&id, &kept)| {
+            let handle = known.trash.get(&id)?.clone();
+            Some(KeptCopy { id, handle, kept })
+        });
+        kept.collect()
+    }
+
+    async fn release_trash(&self, id: TrashId) -> Result<(), RecordsError> {
+        self.write(NodeCall::ReleaseTrash, |disk| {
+            disk.kept.remove(&id);
+            Ok(())
+        })
+        .await
+    }
+
+    fn keeping(&self) -> Option<Keeping> {
+        locked(&self.known).keeping
+    }
+
+    async fn put_keeping(&self, keeping: Keeping) -> Result<(), RecordsError> {
+        self.write(NodeCall::PutKeeping, |disk| {
+            disk.keeping = Some(keeping);
             Ok(())
         })
         .await

@@ -146,6 +146,18 @@ impl Copies for Rootless {
         Ok(ids)
     }
 
+    async fn restore(&self, id: TrashId, handle: &Handle) -> Result<(), CopiesError> {
+        let (path, trash) = (self.copy_path(handle), self.trash_path(id));
+        // Nobody makes copies beside this process, so that a look before the rename is as good as one within it.
+        let rename = || match std::fs::symlink_metadata(&path) {
+            Ok(_) => Err(Error::from(ErrorKind::AlreadyExists)),
+            Err(_) => std::fs::rename(&trash, &path),
+        };
+        rename().map_err(|error| of_copy("rename to", &path, &error))?;
+        let followed = self.follow(&Place::Trash(id), &Place::Copy(handle.clone()));
+        followed.map_err(|error| CopiesError::Unknown(failure("follow the copy to", &path, &error)))
+    }
+
     async fn delete(&self, id: TrashId) -> Result<Deletion, CopiesError> {
         Ok(walk::delete_tree(&self.trash_path(id)))
     }

@@ -10,6 +10,7 @@ use super::replace_file;
 use crate::domain::event_series::Series;
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
+use crate::domain::kept::{Keeping, Kept};
 use crate::domain::proof::{History, Marker};
 use crate::domain::trash::{CopyMark, TrashId};
 
@@ -31,6 +32,8 @@ pub struct AllRecords {
     pub trash: BTreeMap<TrashId, Handle>,
     /// The highest trash id ever reserved.
     pub last_trash: u64,
+    pub kept: BTreeMap<TrashId, Kept>,
+    pub keeping: Option<Keeping>,
     pub condemned: BTreeMap<Handle, CopyMark>,
     pub series: Vec<Series>,
     pub history: Option<History>,

@@ -10,6 +10,7 @@ use super::record_file::AllRecords;
 use crate::domain::event_series::{EventName, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
+use crate::domain::kept::{Keeping, Kept, KeptCopy};
 use crate::domain::proof::{History, Marker};
 use crate::domain::target::TargetPath;
 use crate::domain::trash::{CopyMark, TrashId};
@@ -54,12 +55,13 @@ impl Records for Rootless {
         file.all().trash.iter().filter(|(_, kept)| *kept == handle).map(|(id, _)| *id).collect()
     }
 
-    async fn reserve_trash(&self, handle: &Handle) -> Result<TrashId, RecordsError> {
+    async fn reserve_trash(&self, handle: &Handle, kept: Option<Kept>) -> Result<TrashId, RecordsError> {
         let mut file = self.record_file();
         let id = TrashId(file.all().last_trash + 1);
-        let reserved = file.change(false, |all| {
+        let reserved = file.change(kept.is_some(), |all| {
             all.last_trash = id.0;
             all.trash.insert(id, handle.clone());
+            all.kept.extend(kept.map(|kept| (id, kept)));
         });
         reserved.map(|()| id).map_err(|error| of_record(file.path(), &error))
     }
@@ -67,7 +69,31 @@ impl Records for Rootless {
     async fn forget_trash(&self, id: TrashId) -> Result<(), RecordsError> {
         self.change(false, |all| {
             all.trash.remove(&id);
+            all.kept.remove(&id);
         })
+    }
+
+    fn kept_trash(&self) -> Vec<KeptCopy> {
+        let file = self.record_file();
+        let kept = file.all().kept.iter().filter_map(|(&id, &kept)| {
+            let handle = file.all().trash.get(&id)?.clone();
+            Some(KeptCopy { id, handle, kept })
+        });
+        kept.collect()
+    }
+
+    async fn release_trash(&self, id: TrashId) -> Result<(), RecordsError> {
+        self.change(true, |all| {
+            all.kept.remove(&id);
+        })
+    }
+
+    fn keeping(&self) -> Option<Keeping> {
+        self.record_file().all().keeping
+    }
+
+    async fn put_keeping(&self, keeping: Keeping) -> Result<(), RecordsError> {
+        self.change(false, |all| all.keeping = Some(keeping))
     }
 
     fn trash_records(&self) -> Vec<(TrashId, Handle)> {

@@ -243,7 +243,7 @@ fn c25_strangers_under_copies_are_listed_apart() {
 fn c23_a_copy_in_the_trash_is_shown_there_until_it_is_deleted() {
     let node = node();
     let copy = node.published("h", "t");
-    let id = now(node.double.reserve_trash(&h("h"))).unwrap();
+    let id = now(node.double.reserve_trash(&h("h"), None)).unwrap();
     now(node.double.discard(&h("h"), id)).unwrap();
     assert_eq!(now(node.double.find(&h("h"))).unwrap(), None);
     assert_eq!(now(node.double.trash()).unwrap(), [id]);
@@ -257,13 +257,13 @@ fn c23_a_copy_in_the_trash_is_shown_there_until_it_is_deleted() {
 #[test]
 fn c03_a_trash_id_is_never_used_twice() {
     let node = node();
-    let first = now(node.double.reserve_trash(&h("h"))).unwrap();
+    let first = now(node.double.reserve_trash(&h("h"), None)).unwrap();
     now(node.double.forget_trash(first)).unwrap();
-    let second = now(node.double.reserve_trash(&h("h"))).unwrap();
+    let second = now(node.double.reserve_trash(&h("h"), None)).unwrap();
     std::fs::create_dir(node.store("trash/t9")).unwrap();
     std::fs::write(node.store("holds/records.json"), "{ torn").unwrap();
     let node = node.restarted();
-    let third = now(node.double.reserve_trash(&h("h"))).unwrap();
+    let third = now(node.double.reserve_trash(&h("h"), None)).unwrap();
     assert_eq!((first, second, third), (TrashId(1), TrashId(2), TrashId(10)));
     assert!(node.store("holds/records.unreadable").exists());
 }
@@ -282,7 +282,7 @@ fn c24_a_deletion_follows_no_symlink_and_copes_with_depth_and_modes() {
     std::fs::write(deep.join("file"), "").unwrap();
     std::fs::create_dir_all(node.store("copies/h/closed/inner")).unwrap();
     std::fs::set_permissions(node.store("copies/h/closed"), Permissions::from_mode(0o000)).unwrap();
-    let id = now(node.double.reserve_trash(&h("h"))).unwrap();
+    let id = now(node.double.reserve_trash(&h("h"), None)).unwrap();
     now(node.double.discard(&h("h"), id)).unwrap();
     assert_eq!(now(node.double.delete(id)).unwrap(), Deletion::Done);
     assert_eq!(now(node.double.trash()).unwrap(), []);

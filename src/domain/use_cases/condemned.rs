@@ -9,15 +9,17 @@ use std::sync::{MutexGuard, PoisonError};
 
 use super::driver::Driver;
 use crate::domain::handle::Handle;
+use crate::domain::kept::Kept;
 use crate::domain::trash::CopyMark;
 use crate::ports::copies::{CopiesError, Deletion};
 use crate::ports::failure::Failure;
+use crate::ports::records::RecordsError;
 
 impl Driver {
-    /// Moves the copy into the trash, under the handle's lock.
-    pub(super) async fn discard(&self, handle: &Handle) -> Result<(), CopiesError> {
+    /// Moves the copy into the trash, under the handle's lock; to be kept there, if it is a whole one.
+    pub(super) async fn discard(&self, handle: &Handle, kept: Option<Kept>) -> Result<(), CopiesError> {
         let ports = &self.ports;
-        let id = match ports.records.reserve_trash(handle).await {
+        let id = match ports.records.reserve_trash(handle, kept).await {
             Ok(id) => id,
             Err(error) => {
                 let failure = Failure {
@@ -26,7 +28,13 @@ impl Driver {
                     errno: 0,
                 };
                 tracing::warn!(%handle, %error, "no trash entry");
-                return Err(CopiesError::Io(failure));
+                return Err(match error {
+                    RecordsError::Full(_) => CopiesError::NoSpace(failure),
+                    RecordsError::TooLarge(_)
+                    | RecordsError::ReadOnly(_)
+                    | RecordsError::Io(_)
+                    | RecordsError::Unknown(_) => CopiesError::Io(failure),
+                });
             }
         };
         let discarded = ports.copies.discard(handle, id).await;
@@ -83,7 +91,7 @@ impl Driver {
             if table.is_in_use(handle, &self.ports.records.trashed(handle)) {
                 return Err("a mount shows what is left of it".to_owned());
             }
-            if self.discard(handle).await.is_err() {
+            if self.discard(handle, None).await.is_err() {
                 self.clear_place(handle).await?;
             }
             tracing::info!(%handle, "what was left of a copy that was being deleted has gone from its place");
@@ -112,7 +120,7 @@ impl Driver {
             Err(error) => tracing::warn!(%handle, %error, "copy not deleted in its place"),
         }
         // What was deleted has made space.
-        self.discard(handle).await.map_err(|error| error.to_string())
+        self.discard(handle, None).await.map_err(|error| error.to_string())
     }
 
     /// The record goes last, after a power failure too.

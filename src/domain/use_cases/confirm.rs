@@ -1,5 +1,5 @@
 //! What a person confirms: that the API server's history began anew, or that this store belongs to the
-//! cluster that answers now (C22 (c) and (e)). Nothing is removed by the confirmation itself.
+//! cluster that answers now (C22 (c) and (e)), or that all of these copies are to go (C26). Nothing is removed by the confirmation itself.
 
 use thiserror::Error;
 
@@ -30,10 +30,15 @@ impl Sweeper {
     pub async fn confirm(&mut self) -> Result<WaitingFor, ConfirmError> {
         let (driver, cluster) = (&self.driver, &self.cluster);
         let waiting = driver.tally.waiting().ok_or(ConfirmError::NothingWaits)?;
+        if waiting == WaitingFor::SweepLimit {
+            self.confirm_limit();
+            self.driver.sweep_wanted.raise();
+            return Ok(waiting);
+        }
         // Whichever it is, the history that counts from now on is the one that answers now.
         let head = cluster.head().await.map_err(ConfirmError::Cluster)?;
         match waiting {
-            WaitingFor::Revision => {}
+            WaitingFor::Revision | WaitingFor::SweepLimit => {}
             WaitingFor::MarkerMissing | WaitingFor::MarkerDiffers => {
                 let cluster_uid = cluster.cluster_uid().await.map_err(ConfirmError::Cluster)?;
                 let marker = Marker { driver_name: driver.settings.driver_name.clone(), cluster_uid };

@@ -1,6 +1,7 @@
 //! What all use cases share: the ports, the locks, and the driver's settings.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,11 +10,14 @@ use futures_util::lock::Mutex as AsyncMutex;
 use super::events::Events;
 use super::sight::Sight;
 use crate::domain::handle::Handle;
+use crate::domain::kept::{ServedTime, served_before};
 use crate::domain::locks::HandleLocks;
 use crate::domain::proof::Epochs;
 use crate::domain::signal::Signal;
 use crate::domain::tally::Tally;
 use crate::domain::target::KubeletDir;
+use crate::domain::time::Monotonic;
+use crate::domain::trash::TrashId;
 use crate::ports::clock::Clock;
 use crate::ports::cluster::Cluster;
 use crate::ports::copies::Copies;
@@ -37,9 +41,21 @@ pub struct Ports {
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub driver_name: String,
+    /// The node's name, as events about it want it.
+    pub node_name: String,
     pub kubelet_dir: KubeletDir,
     pub sweep_every: Duration,
     pub event_window: Duration,
+    pub brakes: Brakes,
+}
+
+/// What an operator may put between a deleted volume and the end of its copy (C26). By default nothing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Brakes {
+    /// How long removed copies are kept in the trash.
+    pub trash_for: Option<Duration>,
+    /// A pass of the sweep that would remove more copies than this removes none.
+    pub sweep_limit: Option<u32>,
 }
 
 /// One driver on one node. Its methods are the use cases; each has a file of its own beside this one.
@@ -60,6 +76,12 @@ pub struct Driver {
     pub(super) sight: Sight,
     /// One drain of the trash at a time.
     pub(super) trash_drain: AsyncMutex<()>,
+    /// Kept copies that somebody restores or empties now.
+    pub(super) claimed: Mutex<BTreeSet<TrashId>>,
+    /// A call met a full file system: the oldest kept copy makes room, whatever the file system says it has left.
+    pub(super) room_wanted: AtomicBool,
+    /// The store's own time when this process began, and when that was.
+    began: (ServedTime, Monotonic),
 }
 
 impl Driver {
@@ -67,6 +89,8 @@ impl Driver {
     /// can tell that a sweep may find something: the watch, which is made before the driver.
     pub fn new(ports: Ports, settings: Settings, tally: Arc<Tally>, sweep_wanted: Arc<Signal>) -> Driver {
         let events = Events::new(settings.event_window, ports.records.series());
+        let served = ports.records.keeping().map(|keeping| keeping.served);
+        let began = (served_before(served, &ports.records.kept_trash()), ports.clock.monotonic());
         Driver {
             ports,
             settings,
@@ -79,7 +103,16 @@ impl Driver {
             undecided: Mutex::default(),
             sight: Sight::default(),
             trash_drain: AsyncMutex::new(()),
+            claimed: Mutex::default(),
+            room_wanted: AtomicBool::default(),
+            began,
         }
+    }
+
+    /// How long the store has been served in all, up to now.
+    pub(super) fn served(&self) -> ServedTime {
+        let (before, began) = self.began;
+        before.after(self.ports.clock.monotonic().since(began))
     }
 
     /// For the loop that sweeps.

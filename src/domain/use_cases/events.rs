@@ -1,4 +1,4 @@
-//! Telling refusals: into the book at once, to the store and the API server by steps that a loop drives
+//! Telling refusals, and what happens to a node's copies as a whole: into the book at once, to the store and the API server by steps that a loop drives
 //! (C30–C33). A publish never waits for either.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,9 +8,9 @@ use super::driver::Driver;
 use crate::domain::event_series::{Post, PostOutcome, Recorded, Series, SeriesBook, SeriesKey};
 use crate::domain::handle::Handle;
 use crate::domain::outage::Outage;
-use crate::domain::pod::PodReference;
+use crate::domain::pod::{PodReference, Subject};
 use crate::domain::recent_refusals::{RecentRefusals, RefusalKey};
-use crate::domain::refusal::Refusal;
+use crate::domain::refusal::{Reason, Refusal};
 use crate::domain::signal::Signal;
 use crate::ports::event_sink::EventSinkError;
 use std::sync::atomic::Ordering;
@@ -72,7 +72,16 @@ impl Driver {
         let recent = RefusalKey::new(Handle::parse(volume_id).ok(), pod.clone(), reason, &message);
         self.events.recent().record(recent, self.ports.clock.wall());
         let Some(pod) = pod else { return };
-        let key = SeriesKey::new(pod, reason, message);
+        self.record(SeriesKey::new(pod, reason, message));
+    }
+
+    /// Queues an event on the node: what concerns no pod and yet a person has to see (C26).
+    pub(super) fn tell_node(&self, reason: Reason, message: &str) {
+        let node = Subject::Node(self.settings.node_name.clone());
+        self.record(SeriesKey::new(node, reason, message.to_owned()));
+    }
+
+    fn record(&self, key: SeriesKey) {
         let recorded = {
             let mut book = self.events.book();
             let recorded = book.record(key, self.ports.clock.wall());
@@ -136,7 +145,7 @@ impl Driver {
             Err(EventSinkError::NotFound) => PostOutcome::Gone,
             Err(EventSinkError::NamespaceGone) => PostOutcome::Ended,
             Err(error @ EventSinkError::Rejected { .. }) => {
-                tracing::warn!(event = series.name.as_str(), pod = %series.key.pod.name, %error, "event given up");
+                tracing::warn!(event = series.name.as_str(), subject = %series.key.subject, %error, "event given up");
                 self.tally.events_dropped.fetch_add(1, Ordering::Relaxed);
                 PostOutcome::Ended
             }

@@ -257,7 +257,8 @@ impl Driver {
         // Also a write that fails may have left its record; not so where the store takes no writes.
         made.journal = !matches!(written, Err(RecordsError::ReadOnly(_))) || journalled.is_some();
         written.map_err(journal_failed)?;
-        let copy = ports.copies.ensure(handle).await.map_err(copy_failed)?;
+        let ensured = ports.copies.ensure(handle).await.inspect_err(|error| self.make_room_after(error));
+        let copy = ensured.map_err(copy_failed)?;
         made.copy = (copy.made || earlier.copy).then_some(copy.identity);
         if let Some(group) = ask.group {
             ports.copies.set_group(handle, group).await.map_err(group_failed)?;

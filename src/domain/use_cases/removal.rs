@@ -35,7 +35,8 @@ impl Sweeper {
         drop(guard);
         if outcome == SweepOutcome::Removed {
             self.driver.sight.gone(handle);
-            tracing::info!(%handle, "copy removed: no PersistentVolume names it");
+            let kept_for = self.driver.settings.brakes.trash_for;
+            tracing::info!(%handle, ?kept_for, "copy removed: no PersistentVolume names it");
             self.driver.trash_wanted.raise();
         }
         outcome
@@ -47,17 +48,22 @@ impl Sweeper {
         if driver.condemned(handle).is_some() {
             return removed(handle, driver.finish_condemned(handle).await);
         }
-        match driver.discard(handle).await {
+        match driver.discard(handle, driver.keeps(handle)).await {
             Err(CopiesError::NoSpace(failure)) => {
                 tracing::info!(%handle, %failure, "no space to move the copy into the trash; draining it first");
                 driver.drain_entries().await;
             }
             discarded => return removed(handle, discarded),
         }
-        match driver.discard(handle).await {
-            Err(CopiesError::NoSpace(_)) => removed(handle, driver.delete_in_place(handle).await),
-            discarded => removed(handle, discarded),
+        // As long as an older kept copy can make room for this one. Each turn takes one away.
+        loop {
+            match driver.discard(handle, driver.keeps(handle)).await {
+                Err(CopiesError::NoSpace(_)) if driver.empty_oldest().await => {}
+                Err(CopiesError::NoSpace(_)) => break,
+                discarded => return removed(handle, discarded),
+            }
         }
+        removed(handle, driver.delete_in_place(handle).await)
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::driver::Driver;
 use super::proof_search::{Proof, Search};
+use super::sweep_limit::{Limit, Orphans};
 use crate::domain::handle::Handle;
 use crate::domain::proof::Epoch;
 use crate::domain::sweep::{ProofFacts, judge_proof};
@@ -42,6 +43,8 @@ pub struct Sweeper {
     unnamed: BTreeMap<Handle, Epoch>,
     /// Strangers under `copies/` that the log has named.
     strangers: BTreeSet<String>,
+    /// What a pass may remove at once (C26).
+    pub(super) limit: Limit,
 }
 
 /// How a pass ended.
@@ -68,6 +71,7 @@ impl Sweeper {
             went_back: false,
             unnamed: BTreeMap::new(),
             strangers: BTreeSet::new(),
+            limit: Limit::default(),
         }
     }
 
@@ -144,9 +148,10 @@ impl Sweeper {
 
     /// Copies that the view does not name and no mount shows. What vanished unseen is judged at ticks alone (C22 (d)).
     async fn candidates(&mut self, listing: &Listing, is_tick: bool) -> Option<Vec<Handle>> {
-        let (cluster, epochs) = (&self.cluster, &self.driver.epochs);
         let unnamed: Vec<Handle> =
-            listing.handles.iter().filter(|handle| !cluster.is_named(handle)).cloned().collect();
+            listing.handles.iter().filter(|handle| !self.cluster.is_named(handle)).cloned().collect();
+        self.forget_who_came_back(&unnamed);
+        let (cluster, epochs) = (&self.cluster, &self.driver.epochs);
         self.unnamed.retain(|handle, epoch| unnamed.contains(handle) && epochs.of(handle) == *epoch);
         let candidates =
             unnamed.into_iter().filter(|handle| is_tick || cluster.deletion_was_seen(handle)).collect();
@@ -199,15 +204,26 @@ impl Sweeper {
     /// Removes what the proof allows.
     pub(super) async fn judge_all(&mut self, proof: &Proof) {
         let mut stuck = 0;
-        for (handle, &epoch) in &proof.epochs {
-            let facts = ProofFacts {
-                named: proof.named.contains(handle),
-                deletion_seen: self.cluster.deletion_was_seen(handle),
-                unnamed_at_earlier_tick: proof.is_of_tick && self.unnamed.get(handle) == Some(&epoch),
-            };
-            let outcome = match judge_proof(facts) {
+        let verdicts: BTreeMap<&Handle, (Epoch, Option<SweepOutcome>)> = proof
+            .epochs
+            .iter()
+            .map(|(handle, &epoch)| {
+                let facts = ProofFacts {
+                    named: proof.named.contains(handle),
+                    deletion_seen: self.cluster.deletion_was_seen(handle),
+                    unnamed_at_earlier_tick: proof.is_of_tick && self.unnamed.get(handle) == Some(&epoch),
+                };
+                (handle, (epoch, judge_proof(facts)))
+            })
+            .collect();
+        let removable = verdicts.iter().filter(|(_, (_, verdict))| verdict.is_none());
+        let removable: Orphans = removable.map(|(&handle, &(epoch, _))| (handle.clone(), epoch)).collect();
+        let is_within_limit = self.is_within_limit(&removable);
+        for (handle, (epoch, verdict)) in verdicts {
+            let outcome = match verdict {
                 Some(outcome) => outcome,
-                None => self.remove(handle, epoch).await,
+                None if is_within_limit => self.remove(handle, epoch).await,
+                None => SweepOutcome::OverLimit,
             };
             self.count(outcome);
             match outcome {
@@ -222,6 +238,7 @@ impl Sweeper {
                 SweepOutcome::SecondTick
                 | SweepOutcome::InUse
                 | SweepOutcome::NoProof
+                | SweepOutcome::OverLimit
                 | SweepOutcome::WaitsForPerson => {}
             }
         }

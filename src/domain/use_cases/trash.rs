@@ -1,9 +1,11 @@
-//! Emptying the trash, in the background and after a restart (C23). An entry that any mount still shows stays.
+//! Emptying the trash, in the background and after a restart (C23). An entry that any mount still shows stays, and so does
+//! a copy that is kept, for its time (C26).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use super::driver::Driver;
+use crate::domain::kept::WhyEmptied;
 use crate::domain::trash::TrashId;
 use crate::ports::copies::Deletion;
 
@@ -15,6 +17,8 @@ pub struct Drained {
     pub in_use: u64,
     /// Entries that could not be deleted whole.
     pub stuck: u64,
+    /// Copies that are kept for their time (C26).
+    pub kept: u64,
 }
 
 impl Driver {
@@ -37,6 +41,8 @@ impl Driver {
     /// Deletes what is in the trash, and what is left of copies that were being deleted in their place.
     pub async fn drain_trash(&self) -> Drained {
         let drained = self.drain_entries().await;
+        self.make_room().await;
+        self.take_stock_of_kept().await;
         self.finish_all_condemned().await;
         drained
     }
@@ -52,25 +58,23 @@ impl Driver {
                 return drained;
             }
         };
+        // After the list: what is kept is on record before it is in the trash.
+        let kept = self.ports.records.kept_trash().into_iter();
+        let kept: BTreeMap<_, _> = kept.map(|copy| (copy.id, copy)).collect();
         for id in entries {
-            self.drain_entry(id, &mut drained).await;
+            match kept.get(&id) {
+                None => self.drain_entry(id, &mut drained).await,
+                Some(copy) if self.is_kept_on(copy) => drained.kept += 1,
+                Some(copy) => self.empty_kept(copy, WhyEmptied::Over, &mut drained).await,
+            }
         }
         self.tally.trash.store(drained.in_use + drained.stuck, Ordering::Relaxed);
         drained
     }
 
-    async fn drain_entry(&self, id: TrashId, drained: &mut Drained) {
-        match self.ports.mounts.table().await {
-            Ok(table) if table.shows_trash(id) => {
-                drained.in_use += 1;
-                return;
-            }
-            Ok(_) => {}
-            Err(error) => {
-                tracing::warn!(%id, %error, "trash entry kept: nobody can tell who uses it");
-                drained.stuck += 1;
-                return;
-            }
+    pub(super) async fn drain_entry(&self, id: TrashId, drained: &mut Drained) {
+        if !self.is_unused(id, drained).await {
+            return;
         }
         match self.ports.copies.delete(id).await {
             Ok(Deletion::Done) => {
@@ -88,5 +92,18 @@ impl Driver {
                 tracing::warn!(%id, %error, "trash entry not deleted; the next tick tries again");
             }
         }
+    }
+
+    /// Whether no mount shows the entry, asked now.
+    pub(super) async fn is_unused(&self, id: TrashId, drained: &mut Drained) -> bool {
+        match self.ports.mounts.table().await {
+            Ok(table) if table.shows_trash(id) => drained.in_use += 1,
+            Ok(_) => return true,
+            Err(error) => {
+                tracing::warn!(%id, %error, "trash entry kept: nobody can tell who uses it");
+                drained.stuck += 1;
+            }
+        }
+        false
     }
 }

@@ -135,7 +135,7 @@ fn container_finding(facts: &Facts, container: &ContainerStatus) -> Option<Findi
 pub fn kubelet_events(facts: &Facts) -> Vec<Finding> {
     let events: Vec<&Event> = facts.events.is().into_iter().flatten().collect();
     let of_driver = |text: &str| {
-        let reasons = Reason::ALL.map(Reason::as_str);
+        let reasons = Reason::REFUSALS.map(Reason::as_str);
         let ours =
             events.iter().filter(|event| reasons.contains(&event.reason.as_deref().unwrap_or_default()));
         ours.filter_map(|event| event.message.as_deref()).any(|message| text.contains(message))

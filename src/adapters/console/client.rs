@@ -1,13 +1,13 @@
-//! The asking side: `per-node confirm` itself. It blocks; the command does nothing else.
+//! The asking side: `per-node confirm` and `per-node trash` themselves. It blocks; the command does nothing else.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use thiserror::Error;
 
-use super::{LINE_LENGTH_MAX, Question, socket_path};
+use super::{ANSWER_LENGTH_MAX, Question, socket_path};
 
 /// How long the serving process may take: it asks the API server for a whole list.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
@@ -26,7 +26,7 @@ pub enum AskError {
 }
 
 /// Asks the process that serves `store`, and answers what it said.
-pub fn ask(store: &Path, question: Question) -> Result<String, AskError> {
+pub fn ask(store: &Path, question: &Question) -> Result<String, AskError> {
     let path = socket_path(store);
     let socket = path.display().to_string();
     let stream = UnixStream::connect(&path).map_err(|source| match source.kind() {
@@ -44,10 +44,10 @@ pub fn ask(store: &Path, question: Question) -> Result<String, AskError> {
     }
 }
 
-fn exchange(mut stream: UnixStream, question: Question) -> std::io::Result<String> {
+fn exchange(mut stream: UnixStream, question: &Question) -> std::io::Result<String> {
     stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-    writeln!(stream, "{}", question.word())?;
+    writeln!(stream, "{}", question.line())?;
     let mut answer = String::new();
-    BufReader::new(stream.take(LINE_LENGTH_MAX)).read_line(&mut answer)?;
+    stream.take(ANSWER_LENGTH_MAX).read_to_string(&mut answer)?;
     Ok(answer.trim_end().to_owned())
 }

@@ -1,0 +1,70 @@
+//! One value in a file of two slots, which are written in turns: a write that is cut short leaves the one before.
+
+use std::os::fd::BorrowedFd;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::failure::Outcome;
+use super::slots::Layout;
+use super::table::Table;
+
+/// The value; of the two slots the one with the higher turn counts.
+pub struct Turns<T>(Table<u8, Turn<T>>);
+
+/// What is to be done with the files.
+#[derive(Debug, Clone, Copy)]
+pub enum Access {
+    Write,
+    Read,
+}
+
+impl Access {
+    /// A table of the file, for that.
+    pub fn table<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned>(
+        self,
+        directory: BorrowedFd<'_>,
+        layout: Layout,
+        key: impl Fn(&V) -> K,
+    ) -> Outcome<Table<K, V>> {
+        match self {
+            Access::Write => Table::open(directory, layout, key),
+            Access::Read => Table::look(directory, layout, key),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Turn<T> {
+    turn: u64,
+    value: T,
+}
+
+impl<T: Clone + Serialize + DeserializeOwned> Turns<T> {
+    pub fn open(directory: BorrowedFd<'_>, layout: Layout, access: Access) -> Outcome<Turns<T>> {
+        let key = |turn: &Turn<T>| u8::from(turn.turn % 2 == 1);
+        Ok(Turns(access.table(directory, layout, key)?))
+    }
+
+    fn newest(&self) -> Option<Turn<T>> {
+        self.0.select(|_| true).into_iter().max_by_key(|turn| turn.turn)
+    }
+
+    /// Whether there was a value and neither slot can be read.
+    pub fn is_lost(&self) -> bool {
+        self.newest().is_none() && self.0.was_damaged()
+    }
+
+    pub fn get(&self) -> Option<T> {
+        self.newest().map(|turn| turn.value)
+    }
+
+    pub fn put(&self, value: T) -> Outcome<()> {
+        let turn = self.newest().map_or(0, |newest| newest.turn + 1);
+        self.0.put(u8::from(turn % 2 == 1), Turn { turn, value })
+    }
+
+    pub fn sync(&self) -> Outcome<()> {
+        self.0.sync()
+    }
+}
