@@ -25,7 +25,7 @@ Exit codes: 0 complete, 1 failed, 2 wrong command line, 3 partial answer, 4 some
 
 /// See and mend the volumes of per-node: which node has which copy, how big, and who holds it.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-per_node", bin_name = "kubectl per-node", version, about, after_help = EXAMPLES)]
+#[command(name = "kubectl-per_node", bin_name = "kubectl per-node", version, after_help = EXAMPLES)]
 #[command(disable_help_subcommand = true)]
 pub struct CommandLine {
     #[command(flatten)]

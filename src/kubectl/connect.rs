@@ -13,6 +13,9 @@ use crate::api::Api;
 use crate::cli::ReachFlags;
 use crate::failure::Failure;
 
+const NO_KUBECONFIG: &str = "no kubeconfig: give --kubeconfig, or let KUBECONFIG name a file that is there, or make \
+     ~/.kube/config; and this is no pod with a service account";
+
 /// A client as the flags say.
 pub async fn connect(reach: &ReachFlags) -> Result<Api, Failure> {
     let config = match kubeconfig(reach.kubeconfig.as_deref())? {
@@ -22,8 +25,11 @@ pub async fn connect(reach: &ReachFlags) -> Result<Api, Failure> {
             let read = Config::from_custom_kubeconfig(kubeconfig, &options).await;
             read.map_err(|error| broken(Path::new("kubeconfig"), &error))?
         }
-        None => Config::incluster()
-            .map_err(|error| Failure::Connect { why: format!("no kubeconfig, and not in a pod: {error}") })?,
+        None => {
+            let nothing = || Failure::Connect { why: NO_KUBECONFIG.to_owned() };
+            let in_pod = reach.context.is_none().then(|| Config::incluster().ok()).flatten();
+            in_pod.ok_or_else(nothing)?
+        }
     };
     let settings = Settings::default();
     let namespace = config.default_namespace.clone();

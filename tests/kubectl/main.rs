@@ -10,6 +10,7 @@ mod manifest;
 mod objects_api;
 #[path = "../support/objects_exec.rs"]
 mod objects_exec;
+mod reach;
 mod release;
 mod rights;
 mod status;

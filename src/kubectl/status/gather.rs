@@ -54,7 +54,7 @@ pub async fn gather(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Resul
     gathering.keep_only(only.clone());
     // A node is asked for one handle alone where one is wanted: it need not tell the rest.
     let handle = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first());
-    let progress = progress(plugins.len());
+    let progress = progress(plugins.len(), flags.parallel.get());
     let mut told = stream::iter(&plugins)
         .map(async |plugin| {
             let mut pages = Vec::new();
@@ -82,8 +82,9 @@ fn handles_of(asked: &str, volumes: &[Volume]) -> BTreeSet<String> {
     handles
 }
 
-fn progress(nodes: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
+/// A bar for a person, where not all nodes are asked at once: those answer before anybody could read it.
+fn progress(nodes: usize, parallel: usize) -> ProgressBar {
+    if nodes <= parallel || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("asking nodes {bar:30} {pos}/{len}");
