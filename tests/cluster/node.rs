@@ -102,7 +102,7 @@ impl Node {
 
     /// The plugin's pod on this node that is not on its way out.
     pub fn plugin(&self) -> Option<Value> {
-        let selector = format!("labelSelector=app.kubernetes.io%2Fname%3D{}", self.daemon_set);
+        let selector = format!("labelSelector=app.kubernetes.io%2Finstance%3D{}", self.daemon_set);
         api()
             .items(&format!("/api/v1/namespaces/per-node/pods?{selector}"))
             .into_iter()

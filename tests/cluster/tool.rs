@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use super::cluster::cluster;
+use super::wait::wait_for;
 
 /// `kubectl per-node` with these arguments.
 pub fn tool(arguments: &[&str]) -> Output {
@@ -33,4 +34,17 @@ pub fn tool_json(arguments: &[&str]) -> Value {
             String::from_utf8_lossy(&output.stderr)
         )
     })
+}
+
+/// Waits until `why` names a cause for a pod. Gives back that finding.
+pub fn wait_cause(namespace: &str, pod: &str, cause: &str) -> Value {
+    let mut last = Value::Null;
+    let mut look = || {
+        last = tool_json(&["why", pod, "-n", namespace]);
+        let findings = last["findings"].as_array()?;
+        findings.iter().find(|finding| finding["cause"] == cause).cloned()
+    };
+    let finding = wait_for(&format!("why {namespace}/{pod} to be {cause}"), &mut look);
+    println!("{cause}: {} do: {}", finding["sentence"], finding["remedy"]);
+    finding
 }

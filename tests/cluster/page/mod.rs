@@ -2,6 +2,7 @@
 
 mod copies;
 mod deleting;
+mod doctor;
 mod events;
 mod examples;
 mod features;
@@ -12,3 +13,5 @@ mod mounts;
 mod privilege;
 mod statistics;
 mod status;
+mod why;
+mod why_binding;

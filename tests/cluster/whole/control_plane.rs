@@ -7,6 +7,7 @@ use crate::case::{Case, run};
 use crate::cluster::cluster;
 use crate::node::Node;
 use crate::plugin;
+use crate::tool::{tool, tool_json};
 use crate::wait::{TWO_TICKS_S, stays_true, wait_for, wait_until};
 use crate::writer::Writer;
 
@@ -39,10 +40,7 @@ fn are_kept(case: &Case, handle: &str) -> bool {
 /// A person says on a node that what is missing is meant to be missing. Gives back what the plugin answered, which may still
 /// be that there is nothing to confirm; nothing at all while its container starts.
 fn confirm(node: &Node) -> Option<String> {
-    let daemon_set = format!("daemonset/{}", node.daemon_set);
-    let store = format!("--store=/var/lib/{}", node.daemon_set);
-    let exec = ["--namespace=per-node", "exec", &daemon_set, "--", "/per-node", "confirm", &store];
-    let output = cluster().kubectl_with(&exec, "");
+    let output = tool(&["confirm", "--node", node.name, "--yes"]);
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -95,6 +93,15 @@ fn c22_after_an_older_etcd_is_restored_nothing_goes_until_a_person_confirms() {
         writer.noticed_nothing();
 
         for node in case.cluster.nodes() {
+            wait_until("the plugin to say that something waits", || {
+                tool(&["confirm", "--node", node.name, "--show"]).status.code() == Some(4)
+            });
+            wait_until("doctor to say so too", || {
+                let lines = tool_json(&["doctor", node.name])["lines"].take();
+                lines.as_array().is_some_and(|lines| {
+                    lines.iter().any(|line| line["check"] == "Removals" && line["verdict"] == "warning")
+                })
+            });
             let said = wait_for("the plugin to have something to confirm", || {
                 confirm(node).filter(|said| !said.contains("nothing waits"))
             });

@@ -4,3 +4,4 @@
 mod control_plane;
 mod reboot;
 mod rights;
+mod why;
