@@ -1,9 +1,11 @@
 //! Calls beside each other, callers that go away, and a process that stops.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use per_node::adapters::memory::{Fault, NodeCall, Plan};
 use per_node::adapters::socket::Drain;
+use per_node::domain::mount_table::TargetView;
 use tokio::task::JoinSet;
 use tonic::Code;
 
@@ -42,31 +44,73 @@ async fn c11_one_pods_publishes_at_once_leave_one_mount() {
     assert_eq!(rig.mounts(), 1);
 }
 
-/// Every look panics until the gate is smooth again.
-fn panic_at_each_look(rig: &Rig) {
+/// The nth call of the node's from here on panics, and no other. Answers whether it came to that.
+fn panic_at(rig: &Rig, nth: usize) -> Arc<AtomicUsize> {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    rig.node.gate().plan_with(move |_| {
+        assert!(counted.fetch_add(1, Ordering::Relaxed) + 1 != nth, "as a bug would");
+        Plan::smooth()
+    });
+    calls
+}
+
+#[tokio::test]
+async fn c16_a_publish_that_panics_anywhere_is_internal_and_leaves_nothing() {
+    for nth in 1.. {
+        let rig = Rig::start().await;
+        let request = rig.request("volume-a", "u1");
+        let calls = panic_at(&rig, nth);
+        let answer = soon(rig.publish(request.clone())).await;
+        if calls.load(Ordering::Relaxed) < nth {
+            answer.expect("it never panicked");
+            assert!(nth > 8, "a publish has more steps than that");
+            return;
+        }
+        assert_eq!(answer.unwrap_err().code(), Code::Internal, "call {nth}");
+        assert_eq!((rig.mounts(), rig.node.records_on_disk()), (0, vec![]), "call {nth}");
+        assert_eq!(rig.node.view(rig.target("u1")), TargetView::Absent, "call {nth}");
+        rig.node.gate().smooth();
+        soon(rig.publish(request)).await.expect("the lock is free");
+    }
+}
+
+#[tokio::test]
+async fn c16_a_publish_that_panics_and_cannot_be_taken_back_has_no_final_code() {
+    let rig = Rig::start().await;
+    let request = rig.request("volume-a", "u1");
     rig.node.gate().plan_with(|call| match call {
         NodeCall::Look => panic!("as a bug would"),
         _ => Plan::smooth(),
     });
+    assert_eq!(soon(rig.publish(request.clone())).await.unwrap_err().code(), Code::Aborted);
+    rig.node.gate().smooth();
+    soon(rig.publish(request.clone())).await.expect("the lock is free");
+    // What was published stays, and so does the kubelet's duty to unpublish it.
+    panic_at(&rig, 1);
+    assert_eq!(soon(rig.publish(request)).await.unwrap_err().code(), Code::Aborted);
+    assert_eq!(rig.mounts(), 1);
 }
 
 #[tokio::test]
-async fn c16_a_call_that_panics_is_answered_and_leaves_its_lock_free() {
+async fn c16_other_calls_that_panic_are_internal_and_leave_their_lock_free() {
     let rig = Rig::start().await;
-    let request = rig.request("volume-a", "u1");
-    panic_at_each_look(&rig);
-    let lost = soon(rig.publish(request.clone())).await.unwrap_err();
-    // What it did before is not known, so that no final code may be answered.
-    assert_eq!(lost.code(), Code::Aborted, "{lost:?}");
-    rig.node.gate().smooth();
-    soon(rig.publish(request)).await.expect("the lock is free");
-
     let target = rig.target("u1");
-    panic_at_each_look(&rig);
-    let lost = soon(rig.statistics("volume-a", &target)).await.unwrap_err();
-    assert_eq!(lost.code(), Code::Internal, "{lost:?}");
-    rig.node.gate().smooth();
+    soon(rig.publish(rig.request("volume-a", "u1"))).await.expect("published");
+    panic_at(&rig, 1);
+    assert_eq!(soon(rig.statistics("volume-a", &target)).await.unwrap_err().code(), Code::Internal);
     soon(rig.statistics("volume-a", &target)).await.expect("known");
+    for nth in 1..4 {
+        panic_at(&rig, nth);
+        assert_eq!(
+            soon(rig.unpublish("volume-a", &target)).await.unwrap_err().code(),
+            Code::Internal,
+            "{nth}"
+        );
+    }
+    rig.node.gate().smooth();
+    soon(rig.unpublish("volume-a", &target)).await.expect("unpublished");
+    assert_eq!((rig.mounts(), rig.node.records_on_disk()), (0, vec![]));
 }
 
 #[tokio::test]

@@ -45,12 +45,14 @@ impl Node {
     }
 
     /// Runs a call that changes something apart from its handler: tonic drops that when the caller goes away, and a
-    /// publish runs to its end all the same (C16). Whoever comes again finds its outcome.
+    /// publish runs to its end all the same (C16). Whoever comes again finds its outcome. `lost` finds out what to answer
+    /// where the call has panicked.
     async fn to_its_end<T: Send + 'static>(
         &self,
         asked: Asked,
         volume_id: &str,
         call: impl Future<Output = Result<T, Status>> + Send + 'static,
+        lost: impl Future<Output = Status> + Send + 'static,
     ) -> Result<T, Status> {
         if self.shutdown.is_cancelled() {
             return Err(status::of_shutdown());
@@ -59,11 +61,16 @@ impl Node {
             return Err(status::of_crowd());
         };
         let name = asked.call;
-        let ended = self.calls.to_its_end(in_flight, told(self.driver.clone(), asked, call));
-        ended.await.unwrap_or_else(|error| {
-            log_lost(name, &error);
-            Err(status::of_lost_call())
-        })
+        let error = match self.calls.to_its_end(in_flight, told(self.driver.clone(), asked, call)).await {
+            Ok(answer) => return answer,
+            Err(error) => error,
+        };
+        log_lost(name, &error);
+        let status = match self.pending.admit(volume_id) {
+            Some(in_flight) => self.calls.to_its_end(in_flight, lost).await.ok(),
+            None => None,
+        };
+        Err(status.unwrap_or_else(status::of_unknown_outcome))
     }
 
     /// Runs a call that changes nothing: it ends with its caller.
@@ -110,11 +117,13 @@ impl node_server::Node for Node {
         request: Request<NodePublishVolumeRequest>,
     ) -> Result<Response<NodePublishVolumeResponse>, Status> {
         let request = convert::publish(request.into_inner());
-        let (asked, volume_id) = (Asked::to_publish(&request), request.volume_id.clone());
-        let driver = self.driver.clone();
+        let (asked, request) = (Asked::to_publish(&request), Arc::new(request));
+        let (driver, of_call) = (self.driver.clone(), request.clone());
         let publish =
-            async move { driver.publish(&request).await.map_err(|error| status::of_publish(&error)) };
-        let answer = self.to_its_end(asked, &volume_id, publish).await;
+            async move { driver.publish(&of_call).await.map_err(|error| status::of_publish(&error)) };
+        let (driver, of_call) = (self.driver.clone(), request.clone());
+        let lost = async move { status::of_lost_publish(driver.take_back(&of_call).await) };
+        let answer = self.to_its_end(asked, &request.volume_id, publish, lost).await;
         answer.map(|()| Response::new(NodePublishVolumeResponse {}))
     }
 
@@ -127,7 +136,8 @@ impl node_server::Node for Node {
         let driver = self.driver.clone();
         let unpublish =
             async move { driver.unpublish(&request).await.map_err(|error| status::of_unpublish(&error)) };
-        let answer = self.to_its_end(asked, &volume_id, unpublish).await;
+        let lost = async { status::of_lost_answer() };
+        let answer = self.to_its_end(asked, &volume_id, unpublish, lost).await;
         answer.map(|()| Response::new(NodeUnpublishVolumeResponse {}))
     }
 

@@ -54,12 +54,18 @@ pub(super) fn of_health(error: &HealthError) -> Status {
     status(code, &error.to_string())
 }
 
-/// The answer to a call whose task ended without one: nobody knows what it did, so the kubelet must come again.
-pub(super) fn of_lost_call() -> Status {
+/// The answer to a publish that panicked: final only where nothing of it is left, for then no unpublish comes.
+pub(super) fn of_lost_publish(nothing_is_left: bool) -> Status {
+    if nothing_is_left { of_lost_answer() } else { of_unknown_outcome() }
+}
+
+/// Nobody knows what the call did, so the kubelet must come again.
+pub(super) fn of_unknown_outcome() -> Status {
     status(Code::Aborted, "the outcome is unknown: the call ended in a bug of the driver, its log has more")
 }
 
-/// The same for a call that changes nothing: nothing is in doubt but the answer.
+/// The answer to another call that panicked: nothing is in doubt but the answer. An unpublish is asked for again, whatever
+/// its code.
 pub(super) fn of_lost_answer() -> Status {
     status(Code::Internal, "the call ended in a bug of the driver, its log has more")
 }

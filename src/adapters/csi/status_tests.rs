@@ -102,7 +102,7 @@ fn c12_every_refusal_has_the_code_of_the_table() {
 #[test]
 fn c16_an_unknown_outcome_is_never_final() {
     let unknown = of_publish(&PublishError::OutcomeUnknown { why: "lost".to_owned() });
-    for status in [unknown, of_lost_call(), of_crowd(), of_shutdown()] {
+    for status in [unknown, of_lost_publish(false), of_unknown_outcome(), of_crowd(), of_shutdown()] {
         assert!(matches!(status.code(), Code::Aborted | Code::Unavailable), "{status:?}");
     }
 }

@@ -6,6 +6,7 @@ use crate::domain::handle::Handle;
 use crate::domain::holds::{Makes, TargetRecord, TargetState};
 use crate::domain::mount_table::{Place, TargetView};
 use crate::domain::target::TargetPath;
+use crate::domain::volume_request::PublishRequest;
 use crate::ports::mounts::MountsError;
 
 impl Driver {
@@ -62,6 +63,21 @@ impl Driver {
         } else {
             Ok(())
         }
+    }
+
+    /// After a publish that ended in a bug of the driver: takes back what the journal says it made. True where nothing of it
+    /// is left.
+    pub async fn take_back(&self, request: &PublishRequest) -> bool {
+        let handle = Handle::parse(&request.volume_id);
+        let target = TargetPath::parse_for_publish(&request.target_path, &self.settings.kubelet_dir);
+        // Nothing is made for what is none.
+        let (Ok(handle), Ok(target)) = (handle, target) else { return true };
+        let _guard = self.locks.lock(handle.as_str()).await;
+        if let Err(why) = self.settle_journal(&handle, &target).await {
+            tracing::error!(%handle, why, "a publish that ended in a bug could not be taken back");
+            return false;
+        }
+        self.ports.mounts.look(&target).await.is_ok_and(|view| !view.is_there())
     }
 
     /// What the journal says was made for this target, if it has an entry of it for the handle.
