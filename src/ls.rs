@@ -45,7 +45,7 @@ pub fn run(flags: &LsFlags) -> Result<()> {
         LsFormat::Table => table(&report, now),
         LsFormat::Json => {
             let mut told = node_report(&driver, &node_name(flags), report, now);
-            add_trash(&driver, &mut told, wanted.handle.as_ref());
+            add_trash(&mut told, driver.trash_on_record(), wanted.handle.as_ref());
             serde_json::to_string_pretty(&told)? + "\n"
         }
     };

@@ -69,7 +69,7 @@ pub struct NodeReport {
     /// The last handle of this page, where more follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Copies on their way out; on the first page alone, as are the refusals.
+    /// Removed copies that are not gone yet; on the first page alone, as are the refusals.
     #[serde(default)]
     pub trash: Vec<TrashEntry>,
     #[serde(default)]
@@ -160,13 +160,22 @@ pub struct Holder {
     pub readonly: Option<bool>,
 }
 
-/// A copy on its way out.
+/// A removed copy that is not gone yet: on its way out, or kept (C26).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrashEntry {
     /// The name below `trash/`.
     pub id: String,
     pub handle: String,
+    /// When it was removed; this and the rest only of a copy that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_at: Option<String>,
+    /// As last counted before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// How much longer it is kept, at least; 0 where its time is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_seconds: Option<u64>,
 }
 
 /// A refused publish that repeats.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use per_node::adapters::memory::{self, Fault, NodeCall};
+use per_node::domain::use_cases::driver::Brakes;
 use per_node::domain::use_cases::report::{CopyReport, Report, Wanted};
 use per_node::ports::clock::Clock;
 
@@ -157,4 +158,22 @@ fn c46_the_stores_space_is_as_it_was_last_asked_for() {
     run(world.driver.statistics("data", &web.target())).unwrap();
     let (capacity, at) = world.driver.report(&ALL).capacity.expect("measured");
     assert_eq!((capacity.available_bytes, at), (1 << 19, world.clock.wall()));
+}
+
+#[test]
+fn c26_a_kept_copy_is_told_with_the_time_that_is_left_to_it() {
+    let mut world = World::with(Brakes { trash_for: Some(Duration::from_secs(3600)), ..Brakes::default() });
+    world.sweep();
+    world.create_volume("data");
+    let web = world.running("web-0", "data");
+    world.unpublish(&web).unwrap();
+    world.sweep();
+    let removed = world.clock.wall();
+    world.delete_volume("data");
+    world.sweep();
+    world.clock.advance(Duration::from_secs(600));
+    let trash = world.driver.trash_report();
+    let [entry] = trash.as_slice() else { panic!("{trash:?}") };
+    assert_eq!((entry.handle.as_str(), entry.left), ("data", Some(Duration::from_secs(3000))));
+    assert_eq!(entry.kept.map(|kept| kept.removed), Some(removed));
 }

@@ -18,7 +18,7 @@ use crate::domain::handle::Handle;
 use crate::domain::pod::{Pod, PodReference};
 use crate::domain::time::Wall;
 use crate::domain::use_cases::driver::Driver;
-use crate::domain::use_cases::report::{CopyReport, HolderReport, Report, Wanted};
+use crate::domain::use_cases::report::{CopyReport, HolderReport, Report, TrashReport, Wanted};
 use crate::proto::report::{
     API_VERSION, Copy, Holder, KEY_HEADER, NODE_COPIES, NodeReport, PAGE_COPIES_MAX, REFUSAL, Refusal,
     RefusalToTell, Store, Sweep, TRASH_MAX, TrashEntry, timestamp,
@@ -114,7 +114,7 @@ impl CopiesPage {
         };
         if wanted.after.is_none() {
             self.add_refusals(&mut report, wanted.handle.as_ref());
-            add_trash(&self.driver, &mut report, wanted.handle.as_ref());
+            add_trash(&mut report, self.driver.trash_report(), wanted.handle.as_ref());
         }
         report
     }
@@ -169,14 +169,17 @@ pub fn node_report(driver: &Driver, node_id: &str, report: Report, now: Wall) ->
 }
 
 /// The trash as far as it is told, and how much there is.
-pub fn add_trash(driver: &Driver, report: &mut NodeReport, only: Option<&Handle>) {
-    let mut trash = driver.trash_report();
-    trash.retain(|(_, handle)| only.is_none_or(|only| only == handle));
+pub fn add_trash(report: &mut NodeReport, mut trash: Vec<TrashReport>, only: Option<&Handle>) {
+    trash.retain(|entry| only.is_none_or(|only| only == &entry.handle));
     report.trash_total = trash.len() as u64;
-    let entries = trash.into_iter().take(TRASH_MAX);
-    report.trash = entries
-        .map(|(id, handle)| TrashEntry { id: id.to_string(), handle: handle.as_str().to_owned() })
-        .collect();
+    let entry = |TrashReport { id, handle, kept, left }: TrashReport| TrashEntry {
+        id: id.to_string(),
+        handle: String::from(handle),
+        removed_at: kept.map(|kept| time(kept.removed)),
+        bytes: kept.and_then(|kept| kept.bytes),
+        left_seconds: left.map(|left| left.as_secs()),
+    };
+    report.trash = trash.into_iter().take(TRASH_MAX).map(entry).collect();
 }
 
 fn copy(copy: CopyReport, now: Wall) -> Copy {

@@ -5,6 +5,7 @@
 //! mounts, and by the mounts without a record that the latest of those looks found.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -12,6 +13,7 @@ use super::driver::{Driver, Ports};
 use super::sight::SeenMount;
 use crate::domain::handle::Handle;
 use crate::domain::holds::{TargetRecord, TargetState, pod_at};
+use crate::domain::kept::{Keeping, Kept};
 use crate::domain::pod::Pod;
 use crate::domain::recent_refusals::{RefusalKey, Repeated};
 use crate::domain::time::Wall;
@@ -61,6 +63,17 @@ pub struct HolderReport {
     pub pod: Pod,
     pub since: Option<Wall>,
     pub readonly: Option<bool>,
+}
+
+/// A removed copy that is not gone yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrashReport {
+    pub id: TrashId,
+    pub handle: Handle,
+    /// Of one that is kept (C26).
+    pub kept: Option<Kept>,
+    /// How much longer; zero where its time is over, `None` where it is not kept or nobody has said for how long.
+    pub left: Option<Duration>,
 }
 
 /// Why a look brought nothing.
@@ -151,11 +164,30 @@ impl Driver {
         Report { copies, copies_total, more, listed, capacity }
     }
 
-    /// What is in the trash, in order.
-    pub fn trash_report(&self) -> Vec<(TrashId, Handle)> {
-        let mut trash = self.ports.records.trash_records();
+    /// What is in the trash, in the order of its ids, and how long this process keeps it.
+    pub fn trash_report(&self) -> Vec<TrashReport> {
+        self.trash_kept_by(Some(Keeping { served: self.served(), trash_for: self.settings.brakes.trash_for }))
+    }
+
+    /// The same as the process that serves the store, or served it last, has it on record.
+    pub fn trash_on_record(&self) -> Vec<TrashReport> {
+        self.trash_kept_by(self.ports.records.keeping())
+    }
+
+    fn trash_kept_by(&self, keeping: Option<Keeping>) -> Vec<TrashReport> {
+        let records = &self.ports.records;
+        let kept: BTreeMap<TrashId, Kept> =
+            records.kept_trash().into_iter().map(|copy| (copy.id, copy.kept)).collect();
+        let mut trash = records.trash_records();
         trash.sort();
-        trash
+        let entries = trash.into_iter().map(|(id, handle)| {
+            let kept = kept.get(&id).copied();
+            let left = kept
+                .zip(keeping)
+                .map(|(kept, keeping)| kept.left(keeping.served, keeping.trash_for).unwrap_or_default());
+            TrashReport { id, handle, kept, left }
+        });
+        entries.collect()
     }
 
     /// The refusals of the last hour, the latest first.
