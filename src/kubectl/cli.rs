@@ -48,6 +48,8 @@ pub enum Command {
     Release(crate::release::ReleaseFlags),
     /// Let removals go on that wait for a person, after it was shown what waits where
     Confirm(crate::confirm::ConfirmFlags),
+    /// Removed copies that are kept: list them, restore them, delete them
+    Trash(crate::trash::TrashFlags),
     /// Print what a shell sources to complete commands and flags
     Completion(CompletionFlags),
 }

@@ -26,6 +26,7 @@ mod quantity;
 mod release;
 mod seen;
 mod status;
+mod trash;
 mod why;
 mod workload;
 
@@ -65,6 +66,7 @@ async fn run(line: CommandLine) -> Result<Exit, Failure> {
             Command::Why(flags) => why::run(&reach, flags).await,
             Command::Doctor(flags) => doctor::run(&reach, flags).await,
             Command::Confirm(flags) => confirm::run(&reach, flags).await,
+            Command::Trash(flags) => trash::run(&reach, flags).await,
             Command::Manifest(flags) => manifest::run(&reach, flags),
             Command::Release(flags) => release::run(&reach, flags).await,
             Command::Completion(flags) => completion::run(&flags),

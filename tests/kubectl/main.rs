@@ -15,4 +15,5 @@ mod release;
 mod rights;
 mod status;
 mod tool;
+mod trash;
 mod why;

@@ -23,6 +23,9 @@ const QUESTION_LENGTH_MAX: u64 = 4096;
 /// The longest answer that is read, in bytes.
 const ANSWER_LENGTH_MAX: u64 = 64 * 1024;
 
+/// How the answer to [`Question::Show`] begins where something waits; what follows is why.
+pub const WAITS: &str = "removals wait for a confirmation: ";
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {

@@ -8,7 +8,7 @@ use futures_util::lock::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{ANSWER_LENGTH_MAX, QUESTION_LENGTH_MAX, Question};
+use super::{ANSWER_LENGTH_MAX, QUESTION_LENGTH_MAX, Question, WAITS};
 use crate::domain::handle::Handle;
 use crate::domain::tally::WaitingFor;
 use crate::domain::use_cases::confirm::ConfirmError;
@@ -75,7 +75,7 @@ fn show(sweeper: &Sweeper) -> String {
         Some(waiting) => {
             let copies = if waiting == WaitingFor::SweepLimit { sweeper.over_limit() } else { Vec::new() };
             let names = names(&copies);
-            format!("ok removals wait for a confirmation: {}{names}", waiting.sentence())
+            format!("ok {WAITS}{}{names}", waiting.sentence())
         }
         None => "ok nothing waits for a confirmation".to_owned(),
     }

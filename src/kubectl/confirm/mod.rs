@@ -7,6 +7,8 @@ mod flags;
 
 pub use flags::ConfirmFlags;
 
+use per_node::adapters::console::WAITS;
+
 use crate::agree::{self, Agreement};
 use crate::api::Api;
 use crate::cli::ReachFlags;
@@ -15,9 +17,6 @@ use crate::exec::{Target, each, said, targets};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Table};
-
-/// How the plugin's answer begins where something waits.
-const WAITS: &str = "removals wait for a confirmation: ";
 
 /// Something waits on a node.
 struct Waiting {
