@@ -1,5 +1,6 @@
 //! Which calls fail, and how: only as the ports allow. What a port says acted not, did not act.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,13 +12,18 @@ use crate::chance::Chance;
 use crate::options::Options;
 
 /// Tells every gate of the world what goes wrong from now on, from a chance of its own.
-pub fn begin(node: &Node, api: &ApiServer, options: &Options, seed: u64) {
+pub fn begin(node: &Node, api: &ApiServer, options: &Options, seed: u64, enospc: &Arc<AtomicU32>) {
     let chance = Arc::new(Mutex::new(Chance::new(seed)));
     let (of_node, of_cluster, of_events) = (chance.clone(), chance.clone(), chance);
+    let enospc = enospc.clone();
     let (one, two, three) = (options.clone(), options.clone(), options.clone());
     node.gate().plan_with(move |call| {
         let mut chance = of_node.lock().unwrap();
         let fault = node_fault(call, &one, &mut chance);
+        let is_about_copies = matches!(call, NodeCall::Ensure | NodeCall::Discard);
+        if is_about_copies && fault == Fault::Before(KernelFault::Errno(errno::ENOSPC)) {
+            enospc.fetch_add(1, Ordering::Relaxed);
+        }
         plan(fault, &one, &mut chance)
     });
     api.cluster_gate().plan_with(move |call| {

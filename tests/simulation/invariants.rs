@@ -7,9 +7,11 @@ use per_node::domain::handle::Handle;
 use per_node::domain::health::{Condition, Severity};
 use per_node::domain::holds::TargetState;
 use per_node::domain::mount_table::{Place, TargetView};
+use per_node::domain::pod::Subject;
 use per_node::domain::refusal::{FailedStep, HealthError, PublishError, Refusal};
 use per_node::ports::cluster::Cluster;
 
+use crate::brakes;
 use crate::kubelet::{Call, Pod};
 use crate::plugin::{DRIVER_NAME, KUBELET_DIR};
 use crate::proofs::was_proven;
@@ -30,6 +32,7 @@ pub fn check(simulation: &mut Simulation) -> Result<(), Violation> {
     c12_the_target_of_a_published_volume_stays(simulation)?;
     c15_a_running_pod_sees_its_copy(simulation)?;
     c23_no_mount_shows_what_was_removed(simulation)?;
+    brakes::check(simulation)?;
     note_what_is_unnamed(simulation);
     c22_a_history_that_went_back_is_a_persons_to_confirm(simulation)?;
     removed_copies_were_unnamed_at_a_proof(simulation)?;
@@ -328,7 +331,10 @@ fn c32_event_counts_only_grow(simulation: &Simulation) -> Result<(), Violation> 
     let mut ledger = simulation.ledger.lock().unwrap();
     for event in simulation.api.events() {
         let key = (event.subject.uid().to_owned(), event.reason, event.message.clone());
-        let happened = ledger.refusals.get(&key).copied().unwrap_or_default();
+        let happened = ledger.refusals.get(&key).copied();
+        // What concerns the node is no refusal (C26).
+        let happened =
+            if matches!(event.subject, Subject::Pod(_)) { happened.unwrap_or_default() } else { u32::MAX };
         let known = ledger.event_counts.entry(event.name.clone()).or_insert_with(|| (key, 0));
         let may_be_forgotten = simulation.options.lost_series || simulation.options.read_only_stores;
         if event.count < known.1 && !may_be_forgotten {

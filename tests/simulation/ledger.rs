@@ -11,6 +11,8 @@ use per_node::domain::proof::{ClusterUid, Revision};
 use per_node::domain::refusal::Reason;
 use per_node::ports::cluster::{Cluster, ClusterError, NamedHandles, WatchHealth};
 
+use crate::brakes::BrakesLedger;
+
 /// A complete list that a process got.
 #[derive(Debug, Clone)]
 pub struct SeenList {
@@ -72,6 +74,7 @@ pub struct Ledger {
     /// The highest count seen of each event.
     pub event_counts: BTreeMap<String, (RefusalKey, u32)>,
     pub seen: Seen,
+    pub brakes: BrakesLedger,
 }
 
 /// How often what happened: a simulation in which nothing happens proves nothing.
@@ -94,6 +97,10 @@ pub struct Seen {
     pub forgotten: u32,
     pub events: u32,
     pub healths: u32,
+    pub kept: u32,
+    pub restored: u32,
+    pub emptied_early: u32,
+    pub let_through: u32,
 }
 
 pub type SharedLedger = Arc<Mutex<Ledger>>;
@@ -117,6 +124,10 @@ impl Seen {
             (&mut self.forgotten, other.forgotten),
             (&mut self.events, other.events),
             (&mut self.healths, other.healths),
+            (&mut self.kept, other.kept),
+            (&mut self.restored, other.restored),
+            (&mut self.emptied_early, other.emptied_early),
+            (&mut self.let_through, other.let_through),
         ];
         self.steps += other.steps;
         pairs.into_iter().for_each(|(sum, more)| *sum += more);
@@ -141,6 +152,10 @@ impl Seen {
             ("forgotten", self.forgotten),
             ("events", self.events),
             ("healths", self.healths),
+            ("copies that were kept", self.kept),
+            ("restored", self.restored),
+            ("kept copies that went for want of space", self.emptied_early),
+            ("removals beyond a limit that a person let through", self.let_through),
         ];
         all.into_iter().filter(|(_, times)| *times == 0).map(|(what, _)| what).collect()
     }

@@ -8,6 +8,7 @@
 //! `PER_NODE_SEED=7` replays one seed, with `PER_NODE_STEPS=90 PER_NODE_WITHOUT=reboots,hangs` as calmly as it was shrunk to;
 //! `PER_NODE_SEEDS=100000` runs more, from `PER_NODE_SEED_FROM=1` on.
 
+mod brakes;
 mod chance;
 mod executor;
 mod faults;
@@ -130,7 +131,7 @@ fn regressions() -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn c12_c15_c16_c17_c21_c22_c23_c32_c40_c49_hold_in_every_world() {
+fn c12_c15_c16_c17_c21_c22_c23_c26_c32_c40_c49_hold_in_every_world() {
     if let Some(seed) = number("PER_NODE_SEED") {
         check(seed, &calm_of_environment());
         return;

@@ -1,6 +1,8 @@
 //! What kind of a world one seed lives in. Printed whole when an invariant breaks, and made calmer until only what it takes to
 //! break it is left.
 
+use per_node::domain::use_cases::driver::Brakes;
+
 use crate::chance::Chance;
 
 /// Drawn once from the seed. Rates are times in a thousand.
@@ -42,6 +44,9 @@ pub struct Options {
     /// Two PersistentVolumes may name one handle.
     pub twin_volumes: bool,
     pub torn_records: bool,
+    /// What an operator has put before the end of a copy (C26), and whether that changes from one process to the next.
+    pub brakes: Brakes,
+    pub flags_change: bool,
     /// Event series cannot always be written; then a restart may know a lower count.
     pub lost_series: bool,
 }
@@ -79,6 +84,8 @@ impl Options {
             twin_volumes: is(300),
             torn_records: is(200),
             lost_series: is(200),
+            brakes: Brakes::default(),
+            flags_change: true,
             handles: 1 + chance.below(3),
             pods_max: 2 + chance.below(5),
             pauses_max: chance.below(3),
@@ -91,9 +98,12 @@ impl Options {
 type Calmer = (&'static str, fn(&mut Options));
 
 /// What can be taken out of a world.
-pub const CALMER: [Calmer; 22] = [
+pub const CALMER: [Calmer; 25] = [
     ("restores", |options| options.restores = false),
     ("other_clusters", |options| options.other_clusters = false),
+    ("sweep_limit", |options| options.brakes.sweep_limit = None),
+    ("trash_for", |options| options.brakes.trash_for = None),
+    ("flags_change", |options| options.flags_change = false),
     ("reboots", |options| options.reboots = false),
     ("torn_records", |options| options.torn_records = false),
     ("crashes", |options| options.crashes = false),

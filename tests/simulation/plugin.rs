@@ -14,7 +14,7 @@ use per_node::domain::handle::Handle;
 use per_node::domain::health::Condition;
 use per_node::domain::refusal::{HealthError, PublishError, UnpublishError};
 use per_node::domain::signal::Signal;
-use per_node::domain::tally::Tally;
+use per_node::domain::tally::{Tally, WaitingFor};
 use per_node::domain::target::KubeletDir;
 use per_node::domain::use_cases::driver::{Brakes, Driver, Settings};
 use per_node::domain::use_cases::sweeper::Sweeper;
@@ -23,6 +23,7 @@ use per_node::ports::clock::Clock;
 use per_node::ports::cluster::Cluster;
 use per_node::ports::records::Records;
 
+use crate::brakes::{self, Limited};
 use crate::executor::Executor;
 use crate::ledger::{SharedLedger, WatchedCluster};
 
@@ -30,6 +31,7 @@ pub const DRIVER_NAME: &str = "per-node.liken.sh";
 pub const NODE_NAME: &str = "node-1";
 pub const KUBELET_DIR: &str = "/k";
 pub const SWEEP_EVERY: Duration = Duration::from_secs(600);
+const LOOK_AT_ROOM_EVERY: Duration = Duration::from_secs(30);
 
 /// What a call was answered.
 #[derive(Debug, Clone)]
@@ -54,10 +56,15 @@ enum Phase {
 /// A process of the driver. Its tasks are in the executor.
 pub struct Plugin {
     pub number: u32,
+    pub brakes: Brakes,
     pub driver: Arc<Driver>,
     pub view: Arc<ClusterView>,
     pub answers: Answers,
     pub records: Arc<dyn Records>,
+    ledger: SharedLedger,
+    node: Node,
+    /// How many copies one step of the sweep may remove: it may end a pass that has waited for the watch, and make another.
+    pub pass_limit: Option<u32>,
     cluster: Arc<dyn Cluster>,
     clock: SteppedClock,
     phase: Rc<RefCell<Phase>>,
@@ -69,6 +76,7 @@ impl Plugin {
     /// Starts: records are made to agree with the kernel before anything is served.
     pub fn start(
         number: u32,
+        brakes: Brakes,
         node: &Node,
         api: &ApiServer,
         clock: &SteppedClock,
@@ -93,7 +101,7 @@ impl Plugin {
             kubelet_dir: KubeletDir::new(KUBELET_DIR.into(), KUBELET_DIR.into()),
             sweep_every: SWEEP_EVERY,
             event_window: Duration::from_secs(600),
-            brakes: Brakes::default(),
+            brakes,
         };
         let wanted = Arc::new(Signal::default());
         view.wake_on_deletion(wanted.clone());
@@ -109,6 +117,10 @@ impl Plugin {
         });
         Plugin {
             number,
+            brakes,
+            ledger: ledger.clone(),
+            node: node.clone(),
+            pass_limit: brakes.sweep_limit,
             driver,
             view,
             answers: Answers::default(),
@@ -155,15 +167,42 @@ impl Plugin {
                 wait(driver.trash_wanted(), &clock, Some(SWEEP_EVERY)).await;
             }
         });
+        if self.brakes.trash_for.is_some() {
+            let (driver, clock) = (self.driver.clone(), self.clock.clone());
+            executor.spawn("room".to_owned(), async move {
+                loop {
+                    wait(&Signal::default(), &clock, Some(LOOK_AT_ROOM_EVERY)).await;
+                    driver.make_room().await;
+                }
+            });
+        }
         let (driver, clock, confirm) = (self.driver.clone(), self.clock.clone(), self.confirm.clone());
+        let (ledger, node, limit) = (self.ledger.clone(), self.node.clone(), self.pass_limit);
         let mut sweeper = Sweeper::new(self.driver.clone(), self.cluster.clone());
         executor.spawn("sweep".to_owned(), async move {
             loop {
                 if confirm.swap(false, Ordering::Relaxed) {
+                    let copies = sweeper.over_limit();
                     // A confirmation that fails is asked for again.
-                    let _ = sweeper.confirm().await;
+                    if let Ok(WaitingFor::SweepLimit) = sweeper.confirm().await {
+                        let mut ledger = ledger.lock().unwrap();
+                        let step = ledger.step;
+                        ledger.seen.let_through += 1;
+                        ledger.brakes.confirm(copies, step);
+                    }
                 }
+                {
+                    let mut ledger = ledger.lock().unwrap();
+                    let uptime = ledger.uptime;
+                    ledger.brakes.begin_pass(uptime);
+                }
+                let before = brakes::removable(&node);
                 let delay = sweeper.step().await;
+                if let Some(limit) = limit {
+                    let mut ledger = ledger.lock().unwrap();
+                    let limited = Limited { limit, shown: ledger.shown.clone() };
+                    ledger.brakes.end_pass(&limited, &before, &node);
+                }
                 wait(driver.sweep_wanted(), &clock, Some(delay)).await;
             }
         });
@@ -175,6 +214,23 @@ impl Plugin {
         executor.spawn(format!("publish {call}"), async move {
             let answer = driver.publish(&request).await;
             answers.borrow_mut().push((call, Answer::Published(answer)));
+        });
+    }
+
+    /// A person has a kept copy restored.
+    pub fn restore(&self, word: String, executor: &mut Executor) {
+        let driver = self.driver.clone();
+        executor.spawn(format!("restore {word}"), async move {
+            // Whatever is answered: what it did is seen in the store.
+            let _ = driver.restore(&word).await;
+        });
+    }
+
+    /// A person has a kept copy deleted.
+    pub fn empty(&self, word: String, executor: &mut Executor) {
+        let driver = self.driver.clone();
+        executor.spawn(format!("empty {word}"), async move {
+            let _ = driver.empty_one(&word).await;
         });
     }
 

@@ -1,6 +1,7 @@
 //! One world from one seed: a step lets one task go on or something happen, then every invariant is asked.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use per_node::domain::refusal::{PublishError, Refusal};
 use per_node::domain::time::Wall;
 use per_node::domain::trash::CopyMark;
 
+use crate::brakes;
 use crate::chance::Chance;
 use crate::executor::Executor;
 use crate::faults;
@@ -23,7 +25,7 @@ use crate::options::{Calm, Options};
 use crate::plugin::{Answer, Plugin};
 
 /// Where the calendar of every world begins.
-const BEGIN: Wall = Wall { unix_ms: 1_800_000_000_000 };
+pub const BEGIN: Wall = Wall { unix_ms: 1_800_000_000_000 };
 
 pub struct Simulation {
     pub options: Options,
@@ -51,6 +53,8 @@ pub struct Simulation {
     pub went_back_before: bool,
     /// The task that the latest step let go on; empty where the world acted.
     pub polled: String,
+    /// How many calls that make or move copies were told that there is no space, though there was.
+    pub enospc: Arc<AtomicU32>,
     trace: Option<Trace>,
 }
 
@@ -69,10 +73,12 @@ impl Simulation {
     fn new(seed: u64, calm: &Calm, trace: Option<Trace>) -> Simulation {
         let mut chance = Chance::new(seed);
         let mut options = Options::draw(&mut chance);
+        options.brakes = brakes::draw(seed);
         calm.apply(&mut options);
         let clock = SteppedClock::at(BEGIN);
         let (node, api) = (Node::default(), ApiServer::new(&clock));
-        faults::begin(&node, &api, &options, chance.next());
+        let enospc = Arc::new(AtomicU32::default());
+        faults::begin(&node, &api, &options, chance.next(), &enospc);
         if options.large_cluster {
             api.set_other_volumes(LARGE_CLUSTER_VOLUMES);
         }
@@ -96,6 +102,7 @@ impl Simulation {
             went_back: false,
             went_back_before: false,
             polled: String::new(),
+            enospc,
             trace,
         }
     }
@@ -136,6 +143,7 @@ impl Simulation {
         let mut ledger = self.ledger.lock().unwrap();
         ledger.step += 1;
         ledger.uptime = self.uptime;
+        ledger.brakes.begin_step();
         self.kept_before = self.node.revision_on_disk();
         self.went_back_before = self.went_back;
         self.polled.clear();
@@ -250,8 +258,12 @@ impl Simulation {
         let number = self.processes;
         self.note(|| format!("process {number} starts"));
         self.note_what_is_unwritten();
+        let brakes = self.flags_of_a_start();
+        self.ledger.lock().unwrap().brakes.forget_process();
         let (node, api, clock) = (&self.node, &self.api, &self.clock);
-        let plugin = Plugin::start(number, node, api, clock, &self.ledger, &mut self.executor);
+        let mut plugin = Plugin::start(number, brakes, node, api, clock, &self.ledger, &mut self.executor);
+        let passes = 1 + u32::from(self.options.large_cluster);
+        plugin.pass_limit = brakes.sweep_limit.map(|limit| limit * passes);
         self.plugin = Some(plugin);
     }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 use per_node::domain::handle::Handle;
 use per_node::domain::holds::TargetState;
 use per_node::domain::time::Wall;
+use per_node::domain::use_cases::driver::Brakes;
 use per_node::ports::clock::Clock;
 
+use crate::brakes;
 use crate::faults;
 use crate::kubelet::VolumeState;
 use crate::plugin::SWEEP_EVERY;
@@ -53,8 +55,11 @@ impl Simulation {
         if must_start {
             return self.start_plugin();
         }
-        let weights = ACTS.map(|(weight, _)| weight);
-        let (_, act) = ACTS[self.chance.weighted(&weights)];
+        let has_brakes = self.options.brakes != Brakes::default();
+        let more = if has_brakes { &brakes::ACTS[..] } else { &[] };
+        let acts: Vec<(u32, Act)> = ACTS.iter().chain(more).copied().collect();
+        let weights: Vec<u32> = acts.iter().map(|(weight, _)| *weight).collect();
+        let (_, act) = acts[self.chance.weighted(&weights)];
         act(self);
     }
 

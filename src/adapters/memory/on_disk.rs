@@ -11,6 +11,19 @@ use crate::domain::proof::{History, Marker, Revision};
 use crate::domain::trash::{CopyMark, TrashId};
 
 impl Node {
+    /// What is available on the store's file system, and what it has in all, in bytes.
+    pub fn space(&self) -> (u64, u64) {
+        let world = self.world();
+        (world.available_bytes(), world.total_bytes)
+    }
+
+    /// What is in the trash: the inode of each entry, and the files in it.
+    pub fn trash_files(&self) -> BTreeMap<TrashId, (u64, BTreeMap<String, Vec<u8>>)> {
+        let world = self.world();
+        let files = |inode: &u64| world.directories.get(inode).map(|copy| copy.files.clone());
+        world.trash.iter().map(|(id, inode)| (*id, (*inode, files(inode).unwrap_or_default()))).collect()
+    }
+
     /// The target records on disk, as the next process will find them.
     pub fn records_on_disk(&self) -> Vec<TargetRecord> {
         self.world().disk.targets.values().cloned().collect()
