@@ -33,5 +33,6 @@ mod refuses_to_start;
 mod secrets;
 #[cfg(feature = "kubectl")]
 mod tool;
+mod trash;
 #[path = "../registration/watcher.rs"]
 mod watcher;

@@ -7,7 +7,9 @@ use std::process::Command;
 use per_node::adapters::linux::records::SlotRecords;
 use per_node::adapters::linux::store::StoreDirs;
 use per_node::adapters::linux::{leftovers, lock::StoreLock, self_check, syscall_filter};
+use per_node::domain::kept::{Kept, ServedTime};
 use per_node::domain::mount_options::{AccessTime, MountOptions};
+use per_node::domain::time::Wall;
 use per_node::domain::trash::TrashId;
 use per_node::domain::volume_request::Gid;
 use per_node::ports::copies::{Copies, Deletion};
@@ -79,8 +81,15 @@ fn whole_life(world: &World) {
     world.wait(world.copies.capacity()).unwrap();
     world.detach(&target).unwrap();
     world.wait(world.remove(&target)).unwrap();
-    let id = world.wait(records.reserve_trash(&handle("h"), None)).unwrap();
+    let kept = Kept { removed: Wall { unix_ms: 1 }, since: ServedTime { ms: 1 }, bytes: None };
+    let id = world.wait(records.reserve_trash(&handle("h"), Some(kept))).unwrap();
+    for _ in 0..2 {
+        world.wait(world.copies.discard(&handle("h"), id)).unwrap();
+        world.wait(world.copies.restore(id, &handle("h"))).unwrap();
+        world.wait(world.copies.settle()).unwrap();
+    }
     world.wait(world.copies.discard(&handle("h"), id)).unwrap();
+    world.wait(records.release_trash(id)).unwrap();
     assert_eq!(world.wait(world.copies.delete(id)), Ok(Deletion::Done));
     world.wait(world.copies.ensure(&handle("h"))).unwrap();
     assert_eq!(world.wait(world.copies.delete_in_place(&handle("h"))), Ok(Deletion::Done));

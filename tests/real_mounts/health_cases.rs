@@ -62,6 +62,11 @@ pub fn driver(world: &World) -> Driver {
 }
 
 fn driver_on(world: &World, records: Arc<dyn Records>) -> Driver {
+    driver_with(world, records, Brakes::default())
+}
+
+/// The same on other records, with other flags.
+pub fn driver_with(world: &World, records: Arc<dyn Records>, brakes: Brakes) -> Driver {
     let ports = Ports {
         mounts: Arc::new(restarted(world)),
         copies: Arc::new(world.copies.clone()),
@@ -76,7 +81,7 @@ fn driver_on(world: &World, records: Arc<dyn Records>) -> Driver {
         kubelet_dir: world.kubelet_dir.clone(),
         sweep_every: Duration::from_secs(600),
         event_window: Duration::from_secs(600),
-        brakes: Brakes::default(),
+        brakes,
     };
     let driver = Driver::new(ports, settings, Arc::new(Tally::default()), Arc::new(Signal::default()));
     world.wait(driver.reconcile()).unwrap();

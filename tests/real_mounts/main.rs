@@ -19,6 +19,7 @@ mod growth_cases;
 mod health_cases;
 mod hostile;
 mod image;
+mod kept_cases;
 mod kernel;
 mod look_cases;
 mod namespace;
@@ -116,6 +117,7 @@ fn main() -> std::process::ExitCode {
         look_cases::cases(),
         showing_cases::cases(),
         health_cases::cases(),
+        kept_cases::cases(),
         growth_cases::cases(),
         withheld_cases::cases(),
         user_namespace_cases::cases(),

@@ -25,9 +25,12 @@ const RECONCILE: &str = "domain/use_cases/reconcile.rs";
 const SWEEP: &str = "domain/sweep.rs";
 const SEARCH: &str = "domain/use_cases/proof_search.rs";
 const CONFIRM: &str = "domain/use_cases/confirm.rs";
+const KEPT: &str = "domain/use_cases/kept.rs";
+const LIMIT: &str = "domain/use_cases/sweep_limit.rs";
+const RESTORE: &str = "domain/use_cases/restore.rs";
 const EVENTS: &str = "domain/event_series.rs";
 
-const FAULTS: [Planted; 30] = [
+const FAULTS: [Planted; 37] = [
     planted(
         "c12_another_holder_is_let_in",
         "domain/publish.rs",
@@ -155,6 +158,48 @@ const FAULTS: [Planted; 30] = [
         "Ok(Some(_)) => {}",
     ),
     planted("c22_a_confirmation_is_forgotten", CONFIRM, "self.went_back = false;", ""),
+    planted(
+        "c26_a_kept_copy_goes_before_its_time",
+        "domain/kept.rs",
+        "let left = trash_for?.saturating_sub(now.since(self.since));",
+        "let left = (trash_for? / 2).saturating_sub(now.since(self.since));",
+    ),
+    planted(
+        "c26_what_is_removed_is_not_kept",
+        KEPT,
+        "self.settings.brakes.trash_for?;",
+        "self.settings.brakes.trash_for.filter(|_| false)?;",
+    ),
+    planted(
+        "c26_what_is_kept_is_asked_before_the_trash_is_listed",
+        "domain/use_cases/trash.rs",
+        "let kept = self.ports.records.kept_trash().into_iter();",
+        "let kept = Vec::<crate::domain::kept::KeptCopy>::new().into_iter();",
+    ),
+    planted(
+        "c26_the_trash_makes_room_where_there_is_room",
+        "domain/kept.rs",
+        "u128::from(room.available) * 100 < u128::from(room.total) * u128::from(percent)",
+        "u128::from(room.available) * 100 < u128::from(room.total) * u128::from(percent) * 11",
+    ),
+    planted(
+        "c26_a_restore_says_nothing_of_proofs_that_were_begun",
+        RESTORE,
+        "self.epochs.advance(&copy.handle);\n        let restored = self.restore_locked(&copy).await;\n        self.epochs.advance(&copy.handle);",
+        "let restored = self.restore_locked(&copy).await;",
+    ),
+    planted(
+        "c26_a_pass_beyond_the_limit_is_not_stopped",
+        SWEEP,
+        "limit.is_some_and(|limit| removable as u64 > u64::from(limit))",
+        "limit.is_some_and(|limit| removable as u64 > u64::from(limit) + 1)",
+    ),
+    planted(
+        "c26_a_confirmation_lets_through_what_comes_later",
+        LIMIT,
+        "removable.iter().all(|(handle, epoch)| self.limit.confirmed.get(handle) == Some(epoch));",
+        "!self.limit.confirmed.is_empty();",
+    ),
     planted(
         "c32_a_raised_count_is_not_written",
         EVENTS,
