@@ -14,6 +14,7 @@ use crate::chance::Chance;
 use crate::invariants::{Violation, violated};
 use crate::plugin::DRIVER_NAME;
 use crate::simulation::{BEGIN, Simulation};
+use crate::world::Act;
 
 /// Makes the chance of the flags another one than that of the world, so that a world without them is the same as before there
 /// were any. With this number the seeds of `regressions.txt` that are older than the flags have none.
@@ -83,8 +84,8 @@ pub fn draw(seed: u64) -> Brakes {
 }
 
 /// What happens in worlds with flags alone, beside all else.
-pub const ACTS: [(u32, fn(&mut Simulation)); 2] =
-    [(12, Simulation::restore_something), (2, Simulation::empty_something)];
+pub const ACTS: [(u32, Act); 3] =
+    [(12, Simulation::restore_something), (2, Simulation::empty_something), (4, Simulation::toggle_full)];
 
 impl Simulation {
     /// An operator may have changed the flags when a process starts.

@@ -74,6 +74,8 @@ impl Simulation {
         let mut chance = Chance::new(seed);
         let mut options = Options::draw(&mut chance);
         options.brakes = brakes::draw(seed);
+        // Where disks never fill no kept copy may ever go early: half of the worlds are left like that.
+        options.full_disks |= options.brakes.trash_for.is_some() && seed.is_multiple_of(2);
         calm.apply(&mut options);
         let clock = SteppedClock::at(BEGIN);
         let (node, api) = (Node::default(), ApiServer::new(&clock));

@@ -16,7 +16,7 @@ use crate::plugin::SWEEP_EVERY;
 use crate::simulation::Simulation;
 
 /// One thing that can happen in the world.
-type Act = fn(&mut Simulation);
+pub type Act = fn(&mut Simulation);
 
 /// Each act with how likely it is, against the others.
 const ACTS: [(u32, Act); 26] = [
@@ -296,7 +296,7 @@ impl Simulation {
         }
     }
 
-    fn toggle_full(&mut self) {
+    pub fn toggle_full(&mut self) {
         if self.options.full_disks {
             let bytes = if self.chance.in_thousand(500) { 0 } else { 1 << 30 };
             self.note(|| format!("{bytes} bytes are available"));
