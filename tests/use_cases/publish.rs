@@ -155,6 +155,22 @@ fn c10_nothing_is_ok_before_the_target_shows_the_copy() {
 }
 
 #[test]
+fn c10_a_copy_that_was_removed_by_hand_meanwhile_is_not_published() {
+    let world = World::new();
+    let web = pod("web-0", "data");
+    world.prepare(&web);
+    world.node.gate().script(NodeCall::Attach, Fault::HangAfter);
+    let request = web.request();
+    let mut publish = Box::pin(world.driver.publish(&request));
+    assert!(poll(&mut publish).is_pending());
+    assert!(world.node.remove_copy(&h("data")));
+    world.node.gate().release_all();
+    let refusal = Refusal::Failed(FailedStep::CheckCopy);
+    assert_eq!(run(publish), Err(PublishError::Refused { refusal, target_was_there: false }));
+    world.assert_nothing_at(&web);
+}
+
+#[test]
 fn c10_what_was_published_is_on_record_with_its_pod() {
     let world = World::new();
     let web = pod("web-0", "data");

@@ -78,6 +78,15 @@ fn c27_a_deletion_is_proved_by_the_watch_once_it_has_passed_the_head_and_nothing
 }
 
 #[test]
+fn c27_every_copy_that_waits_for_the_watch_is_counted() {
+    let mut world = large();
+    world.delete_volume("data");
+    delete_behind(&world, "more");
+    world.sweep();
+    assert_eq!(world.driver.tally().removals_searching.load(Ordering::Relaxed), 2);
+}
+
+#[test]
 fn c27_a_list_is_the_proof_up_to_the_documented_number_of_volumes() {
     for (other_volumes, lists) in [(PROOF_LIST_VOLUMES_MAX, true), (PROOF_LIST_VOLUMES_MAX + 1, false)] {
         let mut world = world_of(other_volumes);
