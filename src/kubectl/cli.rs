@@ -69,7 +69,7 @@ pub struct ReachFlags {
         global = true,
         env = "PER_NODE_DRIVER_NAME",
         value_name = "NAME",
-        default_value = "per-node.liken.sh"
+        default_value = crate::installation::DRIVER_NAME
     )]
     pub driver_name: String,
 }

@@ -178,8 +178,10 @@ pub fn plugin_versions(facts: &Facts) -> Vec<Line> {
         0 => Vec::new(),
         1 => vec![Line::ok(format!("one version: {}", told.join(", ")))],
         _ => {
-            let repair =
-                "end the roll of the DaemonSet: kubectl -n per-node rollout status daemonset/per-node";
+            let repair = format!(
+                "wait until the DaemonSet has rolled: kubectl -n {} rollout status daemonset",
+                facts.plugin_namespace
+            );
             vec![Line::warning(format!("more than one version: {}", told.join(", ")), repair)]
         }
     }

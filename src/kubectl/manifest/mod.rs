@@ -39,6 +39,8 @@ pub struct Request {
     /// The capacity, as typed.
     pub size: String,
     pub mode: Mode,
+    /// The driver's name, which is deploy/'s unless somebody gave it another.
+    pub driver_name: String,
     pub workload: Option<Workload>,
 }
 
@@ -90,7 +92,9 @@ pub fn run(reach: &ReachFlags, flags: ManifestFlags) -> Result<Exit, Failure> {
         None => default_namespace(reach)?,
     };
     let workload = flags.workload.kind();
-    let request = Request { name: flags.name, namespace, size: flags.size, mode: flags.mode, workload };
+    let ManifestFlags { name, size, mode, .. } = flags;
+    let driver_name = reach.driver_name.clone();
+    let request = Request { name, namespace, size, mode, driver_name, workload };
     let text = manifest(&request).map_err(|broken| Failure::Usage { why: broken.to_string() })?;
     output::print(&text)?;
     Ok(Exit::Complete)

@@ -1,9 +1,8 @@
 //! The volume and its claim, as deploy/examples has them: a PersistentVolume and a PersistentVolumeClaim are all that a person
 //! writes (C2).
 
-use super::yaml::{Document, scalar};
+use super::yaml::{Document, scalar, size};
 use super::{Mode, Request};
-use crate::installation::DRIVER_NAME;
 
 /// The class that volume and claim name. No object of that name is needed.
 pub const STORAGE_CLASS: &str = "per-node";
@@ -31,7 +30,7 @@ pub(super) fn volume(request: &Request) -> String {
         )
         .field(1, &format!("accessModes: [{}]", request.mode.access_mode()), mode_comment(request.mode))
         .field(1, "capacity:", "A hint: the driver limits nothing. The claim may ask for no more than this.")
-        .field(2, &format!("storage: {}", scalar(&request.size)), "What quotas and people see.")
+        .field(2, &format!("storage: {}", size(&request.size)), "What quotas and people see.")
         .field(
             1,
             "persistentVolumeReclaimPolicy: Retain",
@@ -41,7 +40,7 @@ pub(super) fn volume(request: &Request) -> String {
         .field(2, &format!("namespace: {namespace}"), "Where the pods that mount it live.")
         .field(2, &format!("name: {name}"), "The claim below.")
         .bare(1, "csi:")
-        .field(2, &format!("driver: {DRIVER_NAME}"), "The plugin that mounts it.")
+        .field(2, &format!("driver: {}", scalar(&request.driver_name)), "The plugin that mounts it.")
         .field(
             2,
             &format!("volumeHandle: {name}"),
@@ -70,7 +69,7 @@ pub(super) fn claim(request: &Request) -> String {
         )
         .bare(1, "resources:")
         .field(2, "requests:", "No more than the volume's capacity, else the claim stays Pending.")
-        .field(3, &format!("storage: {}", scalar(&request.size)), "The volume's capacity.")
+        .field(3, &format!("storage: {}", size(&request.size)), "The volume's capacity.")
         .text()
 }
 

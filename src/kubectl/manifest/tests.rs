@@ -7,9 +7,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::installation::DRIVER_NAME;
 
 fn request(mode: Mode, workload: Option<Workload>) -> Request {
-    Request { name: "build-cache".into(), namespace: "ci".into(), size: "20Gi".into(), mode, workload }
+    let text = str::to_owned;
+    let (name, namespace, size) = (text("build-cache"), text("ci"), text("20Gi"));
+    Request { name, namespace, size, mode, driver_name: DRIVER_NAME.to_owned(), workload }
 }
 
 /// Every request that is allowed.
@@ -221,9 +224,17 @@ fn what_yaml_takes_for_something_else_stays_text() {
         let mut request = request(Mode::Rwx, None);
         request.name = name.into();
         request.size = "1000".into();
+        request.driver_name = "9.example".into();
         let objects = documents(&manifest(&request).expect("a handle"));
         assert_eq!(objects[0]["metadata"]["name"], *name);
         assert_eq!(objects[0]["spec"]["csi"]["volumeHandle"], *name);
         assert_eq!(objects[0]["spec"]["capacity"]["storage"], "1000");
+        assert_eq!(objects[0]["spec"]["csi"]["driver"], "9.example");
+    }
+    for size in ["20Gi", "1e3", "1E", "5k", "1.5T", "100m"] {
+        let mut request = request(Mode::Rwx, None);
+        request.size = size.into();
+        let objects = documents(&manifest(&request).expect("a size"));
+        assert_eq!(objects[1]["spec"]["resources"]["requests"]["storage"], *size);
     }
 }

@@ -38,7 +38,12 @@ impl Document {
     }
 }
 
-/// A checked name or size as a YAML scalar that is read as text.
+/// A checked size as a YAML scalar that is read as text: plain where its unit leaves no doubt.
+pub fn size(text: &str) -> String {
+    if text.ends_with(['i', 'k', 'M', 'G', 'T', 'P']) { text.to_owned() } else { format!("\"{text}\"") }
+}
+
+/// A checked name as a YAML scalar that is read as text.
 pub fn scalar(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_lowercase()) && !RESERVED.contains(&text);
     if plain { text.to_owned() } else { format!("\"{text}\"") }
