@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ pub fn cases() -> Vec<Case> {
     [
         in_each("c26_a_kept_copy_outlives_its_mounts_and_has_its_name_again", kept),
         on_small_ones("c26_a_full_disk_empties_the_oldest_kept_copy_and_no_more", |world| full(&world)),
+        on_small_ones("c26_a_plugin_that_is_new_to_a_full_disk_starts", |world| new_to_it(&world)),
     ]
     .into_iter()
     .flatten()
@@ -84,6 +85,27 @@ fn kept(world: World) {
     assert_eq!(kept_list::read(&world.path("store")).unwrap().0, []);
 }
 
+/// Writes into a directory until nothing is left.
+fn fill(directory: &Path) {
+    let mut file = File::create(directory.join("fill")).unwrap();
+    for bytes in [PIECE_BYTES, 512, 1] {
+        let piece = vec![0xa5; bytes];
+        while file.write_all(&piece).is_ok() {}
+        let _ = file.sync_all();
+    }
+}
+
+/// A store that a plugin before C26 has used, and pods have filled since.
+fn new_to_it(world: &World) {
+    drop(SlotRecords::open(&world.store).unwrap());
+    std::fs::remove_file(world.path("store/holds/keeping")).unwrap();
+    world.copy("live");
+    fill(&world.path("store/copies/live"));
+    let (driver, records) = driver(world, KEEPS);
+    world.wait(driver.drain_trash());
+    assert_eq!(records.kept_trash(), []);
+}
+
 fn full(world: &World) {
     let (driver, records) = driver(world, KEEPS);
     for name in ["oldest", "younger", "live"] {
@@ -93,11 +115,7 @@ fn full(world: &World) {
     let younger = remove(world, &records, "younger", 1);
     world.wait(driver.make_room());
     assert!(entry(world, oldest).is_dir(), "there is room");
-    let mut file = File::create(entry(world, oldest).join("fill")).unwrap();
-    let piece = vec![0xa5; PIECE_BYTES];
-    while file.write_all(&piece).is_ok() {}
-    let _ = file.sync_all();
-    drop(file);
+    fill(&entry(world, oldest));
     world.wait(driver.make_room());
     assert!(!entry(world, oldest).exists() && entry(world, younger).is_dir());
     assert!(world.path("store/copies/live").is_dir());

@@ -50,7 +50,8 @@ struct Shared {
     series: Table<EventName, Series>,
     history: Turns<History>,
     marker: Turns<Marker>,
-    keeping: Turns<Keeping>,
+    /// `None` where the disk was too full to make the file: a plugin that is new to it starts all the same.
+    keeping: Option<Turns<Keeping>>,
     next_trash: AtomicU64,
 }
 
@@ -89,7 +90,7 @@ impl SlotRecords {
             series: access.table(holds, SERIES, |series: &Series| series.name.clone())?,
             history: Turns::open(holds, HISTORY, access)?,
             marker: Turns::open(holds, MARKER, access)?,
-            keeping: Turns::open(holds, KEEPING, access)?,
+            keeping: Turns::open_if_there_is_space(holds, KEEPING, access)?,
         };
         Ok(SlotRecords { shared: Arc::new(shared) })
     }
@@ -224,11 +225,12 @@ impl Records for SlotRecords {
     }
 
     fn keeping(&self) -> Option<Keeping> {
-        self.shared.keeping.get()
+        self.shared.keeping.as_ref()?.get()
     }
 
     async fn put_keeping(&self, keeping: Keeping) -> Result<(), RecordsError> {
-        self.write(move |shared| shared.keeping.put(keeping)).await
+        let none = Failure { step: "make a record file in", errno: Errno::NOSPC };
+        self.write(move |shared| shared.keeping.as_ref().ok_or(none)?.put(keeping)).await
     }
 
     async fn condemn(&self, handle: &Handle, mark: CopyMark) -> Result<(), RecordsError> {

@@ -2,10 +2,11 @@
 
 use std::os::fd::BorrowedFd;
 
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 use super::slots::Layout;
 use super::table::Table;
 
@@ -44,6 +45,18 @@ impl<T: Clone + Serialize + DeserializeOwned> Turns<T> {
     pub fn open(directory: BorrowedFd<'_>, layout: Layout, access: Access) -> Outcome<Turns<T>> {
         let key = |turn: &Turn<T>| u8::from(turn.turn % 2 == 1);
         Ok(Turns(access.table(directory, layout, key)?))
+    }
+
+    /// The same for what can be done without: `None` where the file is not there and the disk too full to make it.
+    pub fn open_if_there_is_space(
+        directory: BorrowedFd<'_>,
+        layout: Layout,
+        access: Access,
+    ) -> Outcome<Option<Turns<T>>> {
+        match Turns::open(directory, layout, access) {
+            Err(Failure { errno: Errno::NOSPC | Errno::DQUOT, .. }) => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     fn newest(&self) -> Option<Turn<T>> {
