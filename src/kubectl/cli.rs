@@ -20,6 +20,7 @@ Examples:
   kubectl per-node status -o json | jq .        for a script; the schema is in docs/kubectl.md
   kubectl per-node why build-1 -n ci            why a pod does not run
   kubectl per-node manifest build-cache --size 20Gi -n ci | kubectl apply -f -
+  kubectl per-node ui --open                    the cluster in a browser
 
 Exit codes: 0 complete, 1 failed, 2 wrong command line, 3 partial answer, 4 something is wrong and was shown, 5 refused";
 
@@ -50,6 +51,8 @@ pub enum Command {
     Confirm(crate::confirm::ConfirmFlags),
     /// Removed copies that are kept: list them, restore them, delete them
     Trash(crate::trash::TrashFlags),
+    /// The cluster to look at in a browser, served on this machine alone; changes nothing
+    Ui(crate::ui::UiFlags),
     /// Print what a shell sources to complete commands and flags
     Completion(CompletionFlags),
 }
@@ -100,6 +103,17 @@ pub struct ObjectFlags {
     pub plugin_namespace: String,
 }
 
+/// How the nodes are asked, in commands that ask all of them.
+#[derive(Debug, Clone, Args)]
+pub struct AskingFlags {
+    /// How long a node may take to answer
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
+    pub node_deadline: Duration,
+    /// How many nodes are asked at a time
+    #[arg(long, value_name = "NODES", default_value = "32")]
+    pub parallel: NonZeroUsize,
+}
+
 /// How an answer is written.
 #[derive(Debug, Clone, Args)]
 pub struct OutputFlags {
@@ -129,12 +143,8 @@ pub struct StatusFlags {
     /// How long to wait between two looks of --watch
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
     pub watch_every: Duration,
-    /// How long a node may take to answer
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
-    pub node_deadline: Duration,
-    /// How many nodes are asked at a time
-    #[arg(long, value_name = "NODES", default_value = "32")]
-    pub parallel: NonZeroUsize,
+    #[command(flatten)]
+    pub asking: AskingFlags,
 }
 
 #[derive(Debug, Clone, Args)]

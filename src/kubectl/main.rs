@@ -27,6 +27,7 @@ mod release;
 mod seen;
 mod status;
 mod trash;
+mod ui;
 mod why;
 mod workload;
 
@@ -69,6 +70,7 @@ async fn run(line: CommandLine) -> Result<Exit, Failure> {
             Command::Trash(flags) => trash::run(&reach, flags).await,
             Command::Manifest(flags) => manifest::run(&reach, flags),
             Command::Release(flags) => release::run(&reach, flags).await,
+            Command::Ui(flags) => ui::run(&reach, flags).await,
             Command::Completion(flags) => completion::run(&flags),
         }
     };

@@ -16,4 +16,5 @@ mod rights;
 mod status;
 mod tool;
 mod trash;
+mod ui;
 mod why;

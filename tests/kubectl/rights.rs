@@ -6,7 +6,7 @@ use crate::objects_api::ObjectsApi;
 use crate::tool::run;
 
 /// Verb and resource, as the table of docs/kubectl.md has them for `command`.
-fn documented(command: &str) -> BTreeSet<(String, String)> {
+pub fn documented(command: &str) -> BTreeSet<(String, String)> {
     let docs =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/kubectl.md")).expect("docs");
     let (_, table) = docs.split_once("\n## Rights\n").expect("the section");

@@ -1,4 +1,4 @@
-//! Connections to the HTTP port, bounded in number and in time: the port can be reached from every pod of the
+//! Connections to an HTTP port, bounded in number and in time: the plugin's can be reached from every pod of the
 //! cluster, and descriptors that it holds are missing where volumes are published.
 
 use std::future::Future;
@@ -18,28 +18,28 @@ use tokio::time::Sleep;
 /// Connections at a time. More wait until one of these ends.
 pub(super) const CONNECTIONS_MAX: usize = 64;
 
-/// The longest life of a connection. A scrape takes milliseconds; whoever keeps one open connects again.
-const CONNECTION_LIFE_MS: u64 = 15_000;
-
 /// The pause after a connection could not be accepted.
 const ACCEPT_RETRY_MS: u64 = 50;
 
 /// A listener that keeps to the bounds.
-pub(super) struct Bounded {
+pub struct Bounded {
     listener: TcpListener,
+    life: Duration,
     room: Arc<Semaphore>,
 }
 
 /// A connection that keeps to them.
-pub(super) struct Connection {
+pub struct Connection {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
     _room: OwnedSemaphorePermit,
 }
 
 impl Bounded {
-    pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    /// Connections of `listener`, each for `life` at most: whoever keeps one open longer connects again.
+    #[must_use]
+    pub fn new(listener: TcpListener, life: Duration) -> Self {
+        Self { listener, life, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
     }
 }
 
@@ -56,7 +56,7 @@ impl Listener for Bounded {
             };
             match accepted {
                 Ok(((stream, address), room)) => {
-                    let end = Box::pin(tokio::time::sleep(Duration::from_millis(CONNECTION_LIFE_MS)));
+                    let end = Box::pin(tokio::time::sleep(self.life));
                     return (Connection { stream, end, _room: room }, address);
                 }
                 Err(error) => {

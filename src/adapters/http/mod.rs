@@ -4,7 +4,7 @@
 //! scrape never hangs, because of them. It tells; it never changes anything.
 
 mod copies;
-mod listener;
+pub mod listener;
 mod metrics;
 mod readiness;
 
@@ -33,6 +33,9 @@ pub use readiness::Readiness;
 
 /// What Prometheus takes a page of OpenMetrics for.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The longest life of a connection. A scrape takes milliseconds.
+const CONNECTION_LIFE: Duration = Duration::from_millis(15_000);
 
 /// How long an answer may take after the shutdown. Nobody waits for a page as the process stops (C42).
 const DRAIN_MS: u64 = 500;
@@ -74,7 +77,7 @@ pub fn router(sources: Sources) -> Router {
 /// # Errors
 /// None that a connection causes.
 pub async fn serve(listener: TcpListener, sources: Sources, shutdown: CancellationToken) -> io::Result<()> {
-    let server = axum::serve(listener::Bounded::new(listener), router(sources))
+    let server = axum::serve(listener::Bounded::new(listener, CONNECTION_LIFE), router(sources))
         .with_graceful_shutdown(shutdown.clone().cancelled_owned());
     let time_is_up = async {
         shutdown.cancelled().await;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use per_node::proto::report::{API_VERSION, Holder, NodeReport, Refusal, Store};
+use per_node::proto::report::{API_VERSION, Holder, NodeReport, Refusal, Store, TrashEntry};
 use serde::Serialize;
 
 use super::volumes::{Claim, Volume};
@@ -22,6 +22,8 @@ pub struct ClusterStatus {
     pub volumes: Vec<VolumeStatus>,
     /// By name.
     pub nodes: Vec<NodeStatus>,
+    /// Removed copies that are not gone yet, by node; of each node the first ones.
+    pub trash: Vec<TrashStatus>,
     /// What this answer lacks, one sentence each. Empty where it is complete.
     pub missing: Vec<String>,
 }
@@ -101,6 +103,15 @@ pub struct RefusalStatus {
     pub last: String,
 }
 
+/// A removed copy that is not gone yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrashStatus {
+    pub node: String,
+    #[serde(flatten)]
+    pub entry: TrashEntry,
+}
+
 /// One node that has a plugin's pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -113,10 +124,18 @@ pub struct NodeStatus {
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The node's time when it told this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
     /// What its plugin says of itself, `/readyz`'s notes and reasons.
     pub notes: Vec<String>,
     pub copies: u64,
     pub trash: u64,
+    /// Removals that failed at the latest pass.
+    pub stuck: u64,
+    /// Why removals wait for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<Store>,
 }
@@ -126,6 +145,7 @@ pub struct NodeStatus {
 pub struct Gathering {
     handles: BTreeMap<String, VolumeStatus>,
     nodes: Vec<NodeStatus>,
+    trash: Vec<TrashStatus>,
     missing: Vec<String>,
     volumes_known: bool,
     /// Only these are kept of what a node tells.
@@ -177,7 +197,9 @@ impl Gathering {
     }
 
     fn page(&mut self, node: &mut NodeStatus, page: NodeReport) {
-        let NodeReport { at, version, sweep, store, copies, copies_total, trash_total, refusals, .. } = page;
+        let NodeReport {
+            at, version, sweep, store, copies, copies_total, trash, trash_total, refusals, ..
+        } = page;
         let name = &node.node;
         let wanted = self.only.clone();
         let is_wanted = |handle: &str| wanted.as_ref().is_none_or(|wanted| wanted.contains(handle));
@@ -207,8 +229,12 @@ impl Gathering {
                 last: refusal.last,
             });
         }
+        for entry in trash.into_iter().filter(|entry| is_wanted(&entry.handle)) {
+            self.trash.push(TrashStatus { node: name.clone(), entry });
+        }
         if node.version.is_none() {
             let sweep = sweep.unwrap_or_default();
+            (node.stuck, node.waiting_for, node.at) = (sweep.stuck, sweep.waiting_for, Some(at));
             node.notes = sweep.not_ready.into_iter().chain(sweep.notes).collect();
             (node.version, node.store) = (Some(version), store);
             (node.copies, node.trash) = (copies_total, trash_total);
@@ -225,7 +251,7 @@ impl Gathering {
 
     /// The answer, in its order.
     pub fn answer(self) -> ClusterStatus {
-        let Self { handles, mut nodes, mut missing, volumes_known, only: _ } = self;
+        let Self { handles, mut nodes, mut trash, mut missing, volumes_known, only: _ } = self;
         let mut volumes: Vec<VolumeStatus> = handles.into_values().collect();
         for volume in &mut volumes {
             volume.persistent_volumes.sort();
@@ -237,8 +263,9 @@ impl Gathering {
         }
         volumes.sort_by(|a, b| (a.name(), &a.handle).cmp(&(b.name(), &b.handle)));
         nodes.sort_by(|a, b| (&a.node, &a.pod).cmp(&(&b.node, &b.pod)));
+        trash.sort_by(|a, b| (&a.node, &a.entry.id).cmp(&(&b.node, &b.entry.id)));
         missing.sort();
-        ClusterStatus { api_version: API_VERSION, kind: KIND, volumes, nodes, missing }
+        ClusterStatus { api_version: API_VERSION, kind: KIND, volumes, nodes, trash, missing }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -11,18 +12,32 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::answer::{ClusterStatus, Gathering};
 use super::volumes::{self, Volume};
 use crate::api::Api;
-use crate::cli::{ReachFlags, StatusFlags};
 use crate::failure::Failure;
 use crate::plugins;
+
+/// What is asked, and how.
+#[derive(Debug, Clone)]
+pub struct Question {
+    pub driver_name: String,
+    /// Where the plugins' pods are.
+    pub namespace: String,
+    /// Only this volume.
+    pub volume: Option<String>,
+    pub node_deadline: Duration,
+    /// How many nodes are asked at a time.
+    pub parallel: usize,
+    /// Whether a terminal is shown how far it is.
+    pub has_progress: bool,
+}
 
 /// One look.
 ///
 /// # Errors
 /// Where neither the volumes nor the plugins could be read, or nothing has the name that was asked for.
-pub async fn gather(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Result<ClusterStatus, Failure> {
+pub async fn gather(api: &Api, question: &Question) -> Result<ClusterStatus, Failure> {
     let mut gathering = Gathering::default();
-    let listed = volumes::list(api, &reach.driver_name).await;
-    let plugins = plugins::list(api, &flags.plugin.namespace).await;
+    let listed = volumes::list(api, &question.driver_name).await;
+    let plugins = plugins::list(api, &question.namespace).await;
     let (volumes, plugins) = match (listed, plugins) {
         (Err(failure), Err(_)) => return Err(failure),
         (Ok(volumes), Ok(plugins)) => (Some(volumes), plugins),
@@ -37,9 +52,10 @@ pub async fn gather(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Resul
     };
     if plugins.is_empty() {
         gathering
-            .lacks(format!("no plugin's pod in the namespace {} (-n names another)", flags.plugin.namespace));
+            .lacks(format!("no plugin's pod in the namespace {} (-n names another)", question.namespace));
     }
-    let only = flags.volume.as_deref().map(|asked| handles_of(asked, volumes.as_deref().unwrap_or_default()));
+    let only =
+        question.volume.as_deref().map(|asked| handles_of(asked, volumes.as_deref().unwrap_or_default()));
     if let Some(mut volumes) = volumes {
         volumes.retain(|volume| only.as_ref().is_none_or(|only| only.contains(&volume.handle)));
         let claims = match volumes::claims(api, &volumes).await {
@@ -54,16 +70,16 @@ pub async fn gather(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Resul
     gathering.keep_only(only.clone());
     // A node is asked for one handle alone where one is wanted: it need not tell the rest.
     let handle = only.as_ref().filter(|only| only.len() == 1).and_then(|only| only.first());
-    let progress = progress(plugins.len(), flags.parallel.get());
+    let progress = progress(plugins.len(), question);
     let mut told = stream::iter(&plugins)
         .map(async |plugin| {
             let mut pages = Vec::new();
             let asked =
-                plugin.ask(api, handle.map(String::as_str), flags.node_deadline, |page| pages.push(page));
+                plugin.ask(api, handle.map(String::as_str), question.node_deadline, |page| pages.push(page));
             let problem = asked.await.err().map(|problem| problem.to_string());
             (plugin, pages, problem)
         })
-        .buffer_unordered(flags.parallel.get());
+        .buffer_unordered(question.parallel);
     while let Some((plugin, pages, problem)) = told.next().await {
         gathering.node(plugin, pages, problem);
         progress.inc(1);
@@ -83,8 +99,8 @@ fn handles_of(asked: &str, volumes: &[Volume]) -> BTreeSet<String> {
 }
 
 /// A bar for a person, where not all nodes are asked at once: those answer before anybody could read it.
-fn progress(nodes: usize, parallel: usize) -> ProgressBar {
-    if nodes <= parallel || !std::io::stderr().is_terminal() {
+fn progress(nodes: usize, question: &Question) -> ProgressBar {
+    if !question.has_progress || nodes <= question.parallel || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("asking nodes {bar:30} {pos}/{len}");

@@ -1,12 +1,13 @@
 //! `status`: every volume's copies on every node, from the API server's objects and from each plugin's `/copies`.
 
-mod answer;
-mod gather;
+pub mod answer;
+pub mod gather;
 mod rows;
 mod volumes;
 mod watch;
 
 use answer::ClusterStatus;
+use gather::Question;
 
 use crate::api::Api;
 use crate::cli::{ReachFlags, StatusFlags};
@@ -21,14 +22,27 @@ const MISSING_TOLD_MAX: usize = 20;
 /// Shows it once, or follows.
 pub async fn run(reach: &ReachFlags, flags: StatusFlags) -> Result<Exit, Failure> {
     let api = connect(reach).await?;
+    let question = Question {
+        driver_name: reach.driver_name.clone(),
+        namespace: flags.plugin.namespace.clone(),
+        volume: flags.volume.clone(),
+        node_deadline: flags.asking.node_deadline,
+        parallel: flags.asking.parallel.get(),
+        has_progress: true,
+    };
     if flags.watch {
-        return watch::follow(&api, reach, &flags).await;
+        return watch::follow(&api, &question, &flags).await;
     }
-    once(&api, reach, &flags).await
+    once(&api, &question, reach, &flags).await
 }
 
-async fn once(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Result<Exit, Failure> {
-    let status = gather::gather(api, reach, flags).await?;
+async fn once(
+    api: &Api,
+    question: &Question,
+    reach: &ReachFlags,
+    flags: &StatusFlags,
+) -> Result<Exit, Failure> {
+    let status = gather::gather(api, question).await?;
     if let Some(asked) =
         flags.volume.as_deref().filter(|_| status.volumes.is_empty() && status.missing.is_empty())
     {

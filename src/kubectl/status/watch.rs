@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use super::answer::ClusterStatus;
-use super::{gather, rows, tell};
+use super::gather::{self, Question};
+use super::{rows, tell};
 use crate::api::Api;
-use crate::cli::{ReachFlags, StatusFlags};
+use crate::cli::StatusFlags;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Format};
@@ -26,10 +27,10 @@ struct Shown {
 }
 
 /// Follows until it is interrupted, or the answer can no longer be written.
-pub async fn follow(api: &Api, reach: &ReachFlags, flags: &StatusFlags) -> Result<Exit, Failure> {
+pub async fn follow(api: &Api, question: &Question, flags: &StatusFlags) -> Result<Exit, Failure> {
     let mut shown = Shown::default();
     loop {
-        match gather::gather(api, reach, flags).await {
+        match gather::gather(api, question).await {
             Ok(status) => {
                 shown.failure = None;
                 shown.show(&status, flags.output.format)?;
