@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use per_node::adapters::cli::{LsFlags, LsFormat};
 use per_node::adapters::event_log::EventLog;
-use per_node::adapters::http::{add_trash, node_report};
+use per_node::adapters::http::{add_trash, json, node_report};
 use per_node::adapters::human::{size, span};
 use per_node::adapters::linux::copies::LinuxCopies;
 use per_node::adapters::linux::mounts::{Abilities, LinuxMounts};
@@ -36,20 +36,20 @@ const NEVER: Duration = Duration::MAX;
 /// Looks, and prints what there is.
 pub fn run(flags: &LsFlags) -> Result<()> {
     let handle = flags.handle.as_deref().map(Handle::parse).transpose()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build()?;
     let driver = driver(flags)?;
     let wanted = Wanted { handle, after: None, copies_max: usize::MAX };
     let report = runtime.block_on(driver.look(&wanted, flags.sizes))?;
     let now = SystemClock::default().wall();
     let text = match flags.format {
-        LsFormat::Table => table(&report, now),
+        LsFormat::Table => table(&report, now).into_bytes(),
         LsFormat::Json => {
             let mut told = node_report(&driver, &node_name(flags), report, now);
             add_trash(&mut told, driver.trash_on_record(), wanted.handle.as_ref());
-            serde_json::to_string_pretty(&told)? + "\n"
+            [json(&told)?, b"\n".to_vec()].concat()
         }
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
+    match io::stdout().lock().write_all(&text) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("standard output"),
         Ok(()) | Err(_) => Ok(()),
     }

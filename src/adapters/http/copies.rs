@@ -11,7 +11,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 
 use super::{Shared, Sources, readiness};
 use crate::domain::handle::Handle;
@@ -79,7 +78,7 @@ pub(super) async fn copies(State(shared): State<Arc<Shared>>, uri: Uri, headers:
         return refuse(StatusCode::FORBIDDEN, why);
     }
     match Query::parse(uri.query().unwrap_or_default()) {
-        Ok(query) => answer(StatusCode::OK, &page.report(&shared.sources, query)),
+        Ok(query) => answer(StatusCode::OK, json(&page.report(&shared.sources, query))),
         Err(why) => refuse(StatusCode::BAD_REQUEST, why),
     }
 }
@@ -243,11 +242,19 @@ fn time(wall: Wall) -> String {
 
 fn refuse(status: StatusCode, message: String) -> Response {
     let refusal = RefusalToTell { api_version: API_VERSION.to_owned(), kind: REFUSAL.to_owned(), message };
-    answer(status, &refusal)
+    answer(status, serde_json::to_vec(&refusal))
 }
 
-fn answer(status: StatusCode, body: &impl Serialize) -> Response {
-    match serde_json::to_vec(body) {
+/// A report as it is written, on the page and by `per-node ls`.
+///
+/// # Errors
+/// None that a report has a reason for.
+pub fn json(report: &NodeReport) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::to_vec(report)
+}
+
+fn answer(status: StatusCode, body: Result<Vec<u8>, serde_json::Error>) -> Response {
+    match body {
         Ok(body) => (status, [(header::CONTENT_TYPE, JSON)], Body::from(body)).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

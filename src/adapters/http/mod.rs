@@ -28,7 +28,7 @@ use crate::ports::clock::Clock;
 use crate::ports::cluster::Cluster;
 use crate::ports::copies::Copies;
 
-pub use copies::{CopiesPage, PageKey, add_trash, node_report};
+pub use copies::{CopiesPage, PageKey, add_trash, json, node_report};
 pub use readiness::Readiness;
 
 /// What Prometheus takes a page of OpenMetrics for.

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::blocking;
 use super::failure::{Failure, Outcome};
-use super::slots::Layout;
+use super::slots::{Access, Layout};
 use super::store::StoreDirs;
 use super::table::Table;
-use super::turns::{Access, Turns};
+use super::turns::Turns;
 use crate::domain::event_series::{EventName, SERIES_MAX, Series};
 use crate::domain::handle::Handle;
 use crate::domain::holds::TargetRecord;
@@ -80,14 +80,14 @@ impl SlotRecords {
 
     fn of(store: &StoreDirs, access: Access) -> Outcome<SlotRecords> {
         let holds = store.holds();
-        let trash = access.table(holds, TRASH, |record: &TrashRecord| record.id)?;
+        let trash = Table::open_for(holds, TRASH, access, |record: &TrashRecord| record.id)?;
         let shared = Shared {
             path: store.path().join("holds"),
-            targets: access.table(holds, TARGETS, |record: &TargetRecord| record.target.clone())?,
+            targets: Table::open_for(holds, TARGETS, access, |record: &TargetRecord| record.target.clone())?,
             next_trash: AtomicU64::new(first_trash(&trash)),
             trash,
             condemning: Mutex::default(),
-            series: access.table(holds, SERIES, |series: &Series| series.name.clone())?,
+            series: Table::open_for(holds, SERIES, access, |series: &Series| series.name.clone())?,
             history: Turns::open(holds, HISTORY, access)?,
             marker: Turns::open(holds, MARKER, access)?,
             keeping: Turns::open_if_there_is_space(holds, KEEPING, access)?,

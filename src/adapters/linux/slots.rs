@@ -27,7 +27,15 @@ pub struct SlotFile {
 }
 
 /// How often a file that another process writes is read again for the sake of a record that is half written.
-const LOOKS_MAX: u32 = 3;
+const LOOKS_MAX: u32 = 4;
+
+/// What is to be done with a file.
+#[derive(Debug, Clone, Copy)]
+pub enum Access {
+    Write,
+    /// It is read as it is, which another process may be writing; one that is not there has no records. Every write fails.
+    Read,
+}
 
 /// How a file is laid out when it is made.
 #[derive(Debug, Clone, Copy)]
@@ -55,42 +63,54 @@ impl SlotFile {
         directory: BorrowedFd<'_>,
         layout: Layout,
     ) -> Outcome<(SlotFile, Read<T>)> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
-        let file = open_below(directory, layout.name, flags, mode).step("open a record file in")?;
-        let slots = SlotFile { file: File::from(file), slot_bytes: layout.slot_bytes };
-        slots.write_in_place();
-        slots.set_space_aside(layout.slots)?;
-        let read = slots.read()?;
-        Ok((slots, read))
+        SlotFile::open_for(directory, layout, Access::Write)
     }
 
-    /// Reads the file as it is, which another process may be writing; a file that is not there has no records. What is
-    /// written into the file that comes back fails.
-    pub fn look<T: DeserializeOwned>(
+    /// The same, or read as it is. One body for both, so that each kind of record is compiled once.
+    pub fn open_for<T: DeserializeOwned>(
         directory: BorrowedFd<'_>,
         layout: Layout,
+        access: Access,
     ) -> Outcome<(SlotFile, Read<T>)> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match open_below(directory, layout.name, flags, Mode::empty()) {
-            // The directory stands in for it: it has no records and takes no write either.
-            Err(Errno::NOENT) => open_below(directory, ".", flags, Mode::empty()),
-            opened => opened,
+        let slots = SlotFile::opened(directory, layout, access)?;
+        let looks_max = match access {
+            Access::Write => 1,
+            Access::Read => LOOKS_MAX,
         };
-        let slots =
-            SlotFile { file: File::from(file.step("open a record file in")?), slot_bytes: layout.slot_bytes };
-        let mut read = Read { records: Vec::new(), free: Vec::new(), damaged: 0 };
-        if slots.file.metadata().step("stat a record file in")?.is_file() {
-            read = slots.read()?;
-            for _ in 0..LOOKS_MAX {
-                if read.damaged == 0 {
-                    break;
-                }
-                // Half of a record that is being written this instant.
-                read = slots.read()?;
+        let mut looks = 0;
+        loop {
+            let read = slots.read()?;
+            looks += 1;
+            // What is damaged may be half of a record that is being written this instant.
+            if read.damaged == 0 || looks == looks_max {
+                return Ok((slots, read));
             }
         }
-        Ok((slots, read))
+    }
+
+    fn opened(directory: BorrowedFd<'_>, layout: Layout, access: Access) -> Outcome<SlotFile> {
+        let always = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = match access {
+            Access::Write => {
+                let flags = OFlags::RDWR | OFlags::CREATE | always;
+                open_below(directory, layout.name, flags, Mode::RUSR | Mode::WUSR)
+            }
+            Access::Read => match open_below(directory, layout.name, always, Mode::empty()) {
+                // The directory stands in for it: it has no records and takes no write either.
+                Err(Errno::NOENT) => open_below(directory, ".", always, Mode::empty()),
+                opened => opened,
+            },
+        };
+        let file = File::from(opened.step("open a record file in")?);
+        let slots = SlotFile { file, slot_bytes: layout.slot_bytes };
+        match access {
+            Access::Write => {
+                slots.write_in_place();
+                slots.set_space_aside(layout.slots)?;
+            }
+            Access::Read => {}
+        }
+        Ok(slots)
     }
 
     /// On btrfs a write goes elsewhere, to new space, unless the file was told otherwise while it was empty. Other
@@ -124,7 +144,8 @@ impl SlotFile {
 
     fn read<T: DeserializeOwned>(&self) -> Outcome<Read<T>> {
         let mut read = Read { records: Vec::new(), free: Vec::new(), damaged: 0 };
-        let length = self.file.metadata().step("stat a record file in")?.len();
+        let found = self.file.metadata().step("stat a record file in")?;
+        let length = if found.is_file() { found.len() } else { 0 };
         let slots = usize::try_from(length).unwrap_or(usize::MAX) / self.slot_bytes;
         let mut buffer = vec![0; self.slot_bytes];
         for slot in 0..slots {
@@ -242,6 +263,21 @@ mod tests {
         slots.write(3, &"before").unwrap();
         assert_eq!(slots.write(3, &"x".repeat(128)).unwrap_err().errno, Errno::MSGSIZE);
         assert_eq!(open(&directory).1.records, [(3, "before".to_owned())]);
+    }
+
+    #[test]
+    fn c40_a_file_that_is_only_read_is_not_made_and_takes_no_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let opened = File::open(directory.path()).unwrap();
+        let look = || SlotFile::open_for::<String>(opened.as_fd(), LAYOUT, Access::Read).unwrap();
+        let (missing, read) = look();
+        assert!(read.records.is_empty() && missing.write(0, &"x").is_err());
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        open(&directory).0.write(1, &"kept").unwrap();
+        let (slots, read) = look();
+        assert_eq!(read.records, [(1, "kept".to_owned())]);
+        assert!(slots.write(0, &"x").is_err() && slots.clear(1).is_err());
+        assert_eq!(look().1.records, read.records);
     }
 
     #[test]

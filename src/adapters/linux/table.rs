@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::failure::{Failure, Outcome};
-use super::slots::{Layout, Read, SlotFile};
+use super::slots::{Access, Layout, Read, SlotFile};
 
 /// Records by their keys.
 #[derive(Debug)]
@@ -37,17 +37,24 @@ struct State<K, V> {
 impl<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned> Table<K, V> {
     /// Opens the file; of two records with one key the later slot counts.
     pub fn open(directory: BorrowedFd<'_>, layout: Layout, key: impl Fn(&V) -> K) -> Outcome<Table<K, V>> {
-        let (file, read) = SlotFile::open::<V>(directory, layout)?;
-        if read.damaged > 0 {
-            let damaged = read.damaged;
-            tracing::warn!(file = layout.name, damaged, "records that cannot be read are taken for none");
-        }
-        Ok(Table::of(file, read, key))
+        Table::open_for(directory, layout, Access::Write, key)
     }
 
-    /// Reads the file as it is ([`SlotFile::look`]); nothing can be written.
-    pub fn look(directory: BorrowedFd<'_>, layout: Layout, key: impl Fn(&V) -> K) -> Outcome<Table<K, V>> {
-        let (file, read) = SlotFile::look::<V>(directory, layout)?;
+    /// The same, or read as it is ([`SlotFile::open_for`]).
+    pub fn open_for(
+        directory: BorrowedFd<'_>,
+        layout: Layout,
+        access: Access,
+        key: impl Fn(&V) -> K,
+    ) -> Outcome<Table<K, V>> {
+        let (file, read) = SlotFile::open_for::<V>(directory, layout, access)?;
+        let damaged = read.damaged;
+        match access {
+            Access::Write if damaged > 0 => {
+                tracing::warn!(file = layout.name, damaged, "records that cannot be read are taken for none");
+            }
+            Access::Write | Access::Read => {}
+        }
         Ok(Table::of(file, read, key))
     }
 

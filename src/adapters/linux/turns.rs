@@ -7,33 +7,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Failure, Outcome};
-use super::slots::Layout;
+use super::slots::{Access, Layout};
 use super::table::Table;
 
 /// The value; of the two slots the one with the higher turn counts.
 pub struct Turns<T>(Table<u8, Turn<T>>);
-
-/// What is to be done with the files.
-#[derive(Debug, Clone, Copy)]
-pub enum Access {
-    Write,
-    Read,
-}
-
-impl Access {
-    /// A table of the file, for that.
-    pub fn table<K: Ord + Clone, V: Clone + Serialize + DeserializeOwned>(
-        self,
-        directory: BorrowedFd<'_>,
-        layout: Layout,
-        key: impl Fn(&V) -> K,
-    ) -> Outcome<Table<K, V>> {
-        match self {
-            Access::Write => Table::open(directory, layout, key),
-            Access::Read => Table::look(directory, layout, key),
-        }
-    }
-}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Turn<T> {
@@ -44,7 +22,7 @@ struct Turn<T> {
 impl<T: Clone + Serialize + DeserializeOwned> Turns<T> {
     pub fn open(directory: BorrowedFd<'_>, layout: Layout, access: Access) -> Outcome<Turns<T>> {
         let key = |turn: &Turn<T>| u8::from(turn.turn % 2 == 1);
-        Ok(Turns(access.table(directory, layout, key)?))
+        Ok(Turns(Table::open_for(directory, layout, access, key)?))
     }
 
     /// The same for what can be done without: `None` where the file is not there and the disk too full to make it.
