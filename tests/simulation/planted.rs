@@ -241,7 +241,8 @@ fn every_fault_can_still_be_planted() {
 }
 
 /// What the copy is made of; all else of the repository is no part of the simulation.
-const PARTS: [&str; 8] = ["Cargo.toml", "Cargo.lock", "build.rs", "proto", "src", "tests", "benches", "deploy"];
+const PARTS: [&str; 8] =
+    ["Cargo.toml", "Cargo.lock", "build.rs", "proto", "src", "tests", "benches", "deploy"];
 
 fn cargo(copy: &Path, arguments: &[&str]) -> std::process::Output {
     let mut cargo = Command::new(std::env::var_os("CARGO").expect("tests are run by cargo"));

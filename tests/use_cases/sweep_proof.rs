@@ -93,17 +93,6 @@ fn c22_a_watch_that_is_not_live_proves_nothing_and_nobody_is_asked() {
 }
 
 #[test]
-fn c22_a_tick_asks_the_api_server_also_while_the_watch_is_not_live() {
-    let mut world = World::new();
-    world.sweep();
-    world.view.drop_watch();
-    world.api.cluster_gate().take_calls();
-    world.tick();
-    assert_eq!(world.api.cluster_gate().take_calls(), [ClusterCall::Head, ClusterCall::ClusterUid]);
-    assert_eq!(world.swept(SweepOutcome::NoProof), 0);
-}
-
-#[test]
 fn c22_a_watch_lost_while_the_proof_is_sought_keeps_the_copy() {
     let world = orphaned();
     world.api.cluster_gate().script(ClusterCall::List, Fault::HangAfter);

@@ -222,6 +222,17 @@ fn c22_a_watch_that_is_lost_while_it_is_waited_for_proves_nothing_until_a_new_ch
 }
 
 #[test]
+fn c22_a_tick_asks_the_api_server_also_while_the_watch_is_not_live() {
+    let mut world = World::new();
+    world.sweep();
+    world.view.drop_watch();
+    world.api.cluster_gate().take_calls();
+    world.tick();
+    assert_eq!(world.api.cluster_gate().take_calls(), [ClusterCall::Head, ClusterCall::ClusterUid]);
+    assert_eq!(world.swept(SweepOutcome::NoProof), 0);
+}
+
+#[test]
 fn c22_a_head_below_the_highest_revision_waits_for_a_person() {
     let mut world = large();
     let backup = world.api.backup();
