@@ -157,6 +157,9 @@ fn why_passes_on_what_containers_and_the_kubelet_say() {
         let mut pod = manifest::pod("no-map", Some(node.name), &handle, "true");
         let map = json!({"name": "map", "configMap": {"name": "none"}});
         pod["spec"]["volumes"].as_array_mut().expect("volumes").push(map);
+        // A kubelet mounts what a container asks for, and nothing else.
+        let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array_mut();
+        mounts.expect("mounts").push(json!({"name": "map", "mountPath": "/map"}));
         case.apply(&pod);
         let finding = wait_cause(&case.name, "no-map", "KubeletEvent");
         assert!(finding["evidence"].to_string().contains("configmap"), "{finding}");
