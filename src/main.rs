@@ -19,11 +19,10 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use per_node::adapters::cli::{self, Command, CommandLine, ConfirmFlags, LogFormat, LsFlags, ServeFlags};
 use per_node::adapters::console::{self, Question};
-use tracing_subscriber::EnvFilter;
-
-/// What an operator wants to know. The client library's own report of each failed call is left out: the
-/// adapter tells of an outage once.
-const DEFAULT_LOG: &str = "info,kube_client::client::builder=off";
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// The command line is wrong.
 const USAGE: u8 = 2;
@@ -117,15 +116,27 @@ fn finish(ended: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// `RUST_LOG` selects what is logged; by default what an operator wants to know.
+/// `RUST_LOG` selects what is logged, by targets and levels; by default what an operator wants to know.
 fn log_to_stderr(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    match format {
-        LogFormat::Text => builder.init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
+    let usual = || {
+        // The client library's own report of each failed call is left out: the adapter tells of an outage once.
+        let client = "kube_client::client::builder";
+        Targets::new().with_default(LevelFilter::INFO).with_target(client, LevelFilter::OFF)
+    };
+    let asked = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    let (filter, not_understood) = match asked.as_deref().map(str::parse::<Targets>) {
+        Some(Ok(targets)) => (targets, None),
+        Some(Err(error)) => (usual(), Some(error)),
+        None => (usual(), None),
+    };
+    let is_terminal = std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt::layer().with_ansi(is_terminal).with_writer(std::io::stderr);
+    let lines = match format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    if let Some(error) = not_understood {
+        tracing::warn!(%error, "RUST_LOG is not understood: what is logged is the default");
     }
 }

@@ -93,3 +93,15 @@ async fn c45_nothing_is_logged_while_nothing_happens() {
     }
     assert_eq!(driver.log(), before);
 }
+
+#[tokio::test]
+async fn c45_a_selection_that_is_none_is_said_and_the_default_holds() {
+    let host = Host::start().await;
+    for (asked, is_understood) in [("per_node=loudly", false), ("warn,per_node=info", true)] {
+        let mut command = host.serve();
+        command.env("RUST_LOG", asked);
+        let driver = host.spawn(command, "driver.log");
+        eventually(|| driver.log().contains(" INFO per_node::service: serving")).await;
+        assert_eq!(driver.log().contains("RUST_LOG is not understood"), !is_understood, "{asked}");
+    }
+}
