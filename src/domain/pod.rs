@@ -190,6 +190,17 @@ mod tests {
     }
 
     #[test]
+    fn c30_an_event_is_about_a_pod_in_its_namespace_or_about_a_node() {
+        let told = |subject: &Subject| {
+            [subject.namespace(), subject.name(), subject.uid(), &subject.to_string()].map(str::to_owned)
+        };
+        let name = PodName::parse("ns", "web-0").unwrap();
+        let pod = Subject::from(PodReference { name, uid: PodUid::parse("u1").unwrap() });
+        assert_eq!(told(&pod), ["ns", "web-0", "u1", "pod ns/web-0"]);
+        assert_eq!(told(&Subject::Node("node-1".to_owned())), ["default", "node-1", "node-1", "node node-1"]);
+    }
+
+    #[test]
     fn c13_a_pod_is_its_uid() {
         assert!(pod(Some("u"), "/a").is_same_as(&pod(Some("u"), "/b")));
         assert!(!pod(Some("u"), "/a").is_same_as(&pod(Some("v"), "/a")));

@@ -227,6 +227,16 @@ mod tests {
     }
 
     #[test]
+    fn c45_kept_copies_that_went_are_counted_by_why() {
+        let tally = Tally::default();
+        for why in [WhyEmptied::Space, WhyEmptied::Over, WhyEmptied::Space] {
+            tally.emptied(why);
+        }
+        let counts = WhyEmptied::ALL.map(|why| (why.as_str(), tally.emptied_for(why)));
+        assert_eq!(counts, [("over", 1), ("space", 2), ("person", 0)]);
+    }
+
+    #[test]
     fn c45_no_two_outcomes_or_reasons_to_wait_have_one_name() {
         let outcomes: std::collections::BTreeSet<_> =
             SweepOutcome::ALL.into_iter().map(SweepOutcome::as_str).collect();

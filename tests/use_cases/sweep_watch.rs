@@ -314,3 +314,25 @@ fn c22_a_confirmation_gives_up_what_was_being_proved() {
     world.tick();
     assert!(world.has_copy("data"));
 }
+
+#[test]
+fn c22_what_is_named_and_vanishes_unseen_while_a_proof_is_sought_needs_two_ticks() {
+    let mut world = world_of(0);
+    world.delete_volume("data");
+    world.api.cluster_gate().script(ClusterCall::List, Fault::HangAfter);
+    let mut step = Box::pin(world.sweeper.step());
+    assert!(poll(&mut step).is_pending());
+    // Named again, and gone again while nobody watched.
+    world.api.create_volume("data", DRIVER_NAME, &h("data"));
+    world.view.drop_watch();
+    assert!(world.api.delete_volume("data"));
+    world.view.relist();
+    world.api.cluster_gate().release_all();
+    run(step);
+    assert!(world.has_copy("data"));
+    assert_eq!(world.swept(SweepOutcome::SecondTick), 1);
+    world.tick();
+    assert!(world.has_copy("data"), "the first tick at which it is an orphan");
+    world.tick();
+    assert!(!world.has_copy("data"));
+}

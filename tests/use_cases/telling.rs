@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use per_node::adapters::memory::{MemoryCopies, NodeCall};
+use per_node::adapters::memory::{Fault, MemoryCopies, NodeCall};
 use per_node::ports::copies::Copies;
 
-use crate::world::{World, h, io, pod, run};
+use crate::world::{World, h, io, pod, poll, run};
 
 #[test]
 fn c30_a_refusal_wakes_the_loop_that_posts_events() {
@@ -150,4 +150,42 @@ fn c11_a_publish_that_is_on_record_writes_nothing() {
     run(world.records.put_target(&unknown)).unwrap();
     world.publish(&web).unwrap();
     assert_eq!(world.records.target(&web.target_path()), Some(record));
+}
+
+#[test]
+fn c16_what_a_publish_that_ended_in_a_bug_made_is_taken_back() {
+    let world = World::new();
+    let web = pod("web-0", "data");
+    world.prepare(&web);
+    let request = web.request();
+    assert!(run(world.driver.take_back(&request)), "nothing was begun");
+    // As if it had panicked between two calls.
+    for call in [NodeCall::Ensure, NodeCall::MakeTarget, NodeCall::Attach] {
+        world.node.gate().script(call, Fault::HangAfter);
+        let mut publish = Box::pin(world.driver.publish(&request));
+        assert!(poll(&mut publish).is_pending());
+        drop(publish);
+        world.node.gate().release_all();
+        assert!(run(world.driver.take_back(&request)), "{call:?}");
+        world.assert_nothing_at(&web);
+        assert!(!world.has_copy("data"), "{call:?}");
+    }
+    world.publish(&web).unwrap();
+    assert!(!run(world.driver.take_back(&request)), "what was published stays");
+    assert!(world.node.flags(web.target()).is_some());
+    world.node.gate().script(NodeCall::Look, io());
+    assert!(!run(world.driver.take_back(&request)), "nobody knows");
+}
+
+#[test]
+fn c45_what_could_not_be_deleted_at_all_is_counted_as_stuck() {
+    let world = World::new();
+    for handle in ["a", "b"] {
+        world.node.put_copy(&h(handle), "file", b"1");
+        let id = run(world.records.reserve_trash(&h(handle), None)).unwrap();
+        run(MemoryCopies::new(&world.node).discard(&h(handle), id)).unwrap();
+        world.node.gate().script(NodeCall::Delete, io());
+    }
+    assert_eq!(run(world.driver.drain_trash()).stuck, 2);
+    assert_eq!(run(world.driver.drain_trash()).removed, 2);
 }
