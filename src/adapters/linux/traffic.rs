@@ -107,7 +107,7 @@ impl Drop for Background<'_> {
 mod tests {
     use super::*;
 
-    /// Whether the walk pauses, told by whether it comes to its end while the call goes on.
+    /// How long a walk over so many entries took.
     fn entries_take(traffic: &Traffic, entries: u32) -> Duration {
         let background = traffic.background();
         let begun = Instant::now();
