@@ -136,6 +136,15 @@ fn c45_the_probes_ask_where_the_binary_answers() {
 }
 
 #[test]
+fn c45_the_scrape_annotations_lead_to_the_metrics() {
+    let daemon_set = base_object("DaemonSet");
+    let annotations = &daemon_set["spec"]["template"]["metadata"]["annotations"];
+    assert_eq!(annotations["prometheus.io/scrape"], "true");
+    assert_eq!(annotations["prometheus.io/port"], configuration().http.port().to_string());
+    assert_eq!(annotations["prometheus.io/path"], "/metrics");
+}
+
+#[test]
 fn the_objects_and_the_binary_know_the_driver_by_one_name() {
     assert_eq!(base_object("CSIDriver")["metadata"]["name"], configuration().driver_name.as_str());
 }
