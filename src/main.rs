@@ -87,7 +87,7 @@ fn run_ls(flags: &LsFlags) -> ExitCode {
 }
 
 fn run_confirm(flags: &ConfirmFlags) -> ExitCode {
-    ask(&flags.store, &if flags.show { Question::Show } else { Question::Confirm })
+    ask(&flags.store, &if flags.show { Question::Show } else { Question::Confirm(flags.seen) })
 }
 
 /// Asks the serving process, and says what it said.

@@ -20,8 +20,8 @@ pub fn run(flags: &TrashFlags) -> ExitCode {
     let question = match &flags.command {
         TrashCommand::Ls { format } => return list(flags, *format),
         TrashCommand::Restore { which } => Question::Restore(which.clone()),
-        TrashCommand::Empty { which: Some(which), .. } => Question::Empty(which.clone()),
-        TrashCommand::Empty { which: None, .. } => Question::EmptyAll,
+        TrashCommand::Empty { all: true, .. } => Question::EmptyAll,
+        TrashCommand::Empty { which, .. } => Question::Empty(which.clone()),
     };
     crate::ask(&flags.store, &question)
 }

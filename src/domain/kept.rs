@@ -16,6 +16,8 @@ use super::trash::TrashId;
 /// to evict pods there, and nobody's pod is worth less than what was thrown away.
 pub const BYTES_LEFT_PERCENT_MIN: u64 = 10;
 pub const INODES_LEFT_PERCENT_MIN: u64 = 5;
+/// Kept copies that a person empties by name at a time at most: a question of so many entries is one line of 4 KiB.
+pub const EMPTIED_MAX: usize = 150;
 
 /// How long processes have served this store in all, as they wrote it down. What one did not write before it ended is
 /// not in it: it lags behind, and never runs ahead.

@@ -53,7 +53,7 @@ struct EpochTable {
 }
 
 /// The epoch of a handle; handles never seen have the zeroth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Epoch(u64);
 
 impl Epochs {

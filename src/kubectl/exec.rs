@@ -91,7 +91,17 @@ pub async fn each(
     words: &[&str],
     deadline: Duration,
 ) -> Vec<Result<Ended, ExecError>> {
-    let runs: Vec<_> = targets.iter().map(|target| target.run(api, words, deadline)).collect();
+    let runs: Vec<_> = targets.iter().map(|target| (target, words.to_vec())).collect();
+    all(api, &runs, deadline).await
+}
+
+/// Runs a subcommand of its own in the pod of each, some at a time, and answers in their order.
+pub async fn all(
+    api: &Api,
+    runs: &[(&Target, Vec<&str>)],
+    deadline: Duration,
+) -> Vec<Result<Ended, ExecError>> {
+    let runs: Vec<_> = runs.iter().map(|(target, words)| target.run(api, words, deadline)).collect();
     stream::iter(runs).buffered(NODES_AT_ONCE).collect().await
 }
 

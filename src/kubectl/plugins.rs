@@ -180,17 +180,18 @@ impl Plugin {
             query_escaped(&self.pod),
             self.port
         );
-        let base = match handle {
-            Some(handle) => format!("{base}?handle={}", query_escaped(handle)),
-            None => base,
+        let first = handle.map(|handle| format!("handle={}", query_escaped(handle)));
+        let page = |after: Option<String>| {
+            let asked: Vec<String> = first.iter().cloned().chain(after).collect();
+            if asked.is_empty() { base.clone() } else { format!("{base}?{}", asked.join("&")) }
         };
-        let mut path = base.clone();
+        let mut path = page(None);
         for _ in 0..PAGES_MAX {
             let report = self.page(api, &path).await?;
             let after = report.after.clone();
             keep(report);
             let Some(after) = after else { return Ok(()) };
-            path = format!("{base}?after={}", query_escaped(&after));
+            path = page(Some(format!("after={}", query_escaped(&after))));
         }
         Err(Unheard::Undecodable)
     }

@@ -272,7 +272,7 @@ async fn c22_a_restored_etcd_removes_nothing_until_a_person_confirms() {
         rig.tick().await;
         assert!(rig.has("a") && rig.sweeper.waiting() == Some(WaitingFor::Revision));
     }
-    rig.sweeper.confirm().await.expect("confirmed");
+    rig.sweeper.confirm(None).await.expect("confirmed");
     assert!(rig.has("a"), "confirming removes nothing");
     rig.harness.until("begun anew", |cluster| cluster.watch_health().live).await;
     rig.tick().await;

@@ -10,6 +10,7 @@ use crate::rights;
 use crate::tool::{Answer, run};
 
 const REVISION: &str = "removals wait for a confirmation: the API server's revision went back";
+const SEEN: &str = "confirmed as it is by: per-node confirm --seen=00c0ffee00c0ffee";
 
 /// A cluster of plugins on these nodes; removals wait on those of `waiting`. Gives the nodes that were confirmed.
 async fn cluster(nodes: &[&str], waiting: &[&str]) -> (ObjectsApi, Arc<Mutex<BTreeSet<String>>>) {
@@ -32,13 +33,14 @@ async fn cluster(nodes: &[&str], waiting: &[&str]) -> (ObjectsApi, Arc<Mutex<BTr
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let waits = waiting.contains(pod) && !told.lock().expect("no panic").contains(pod);
         let out = match words.as_slice() {
-            ["/per-node", "confirm", "--show", "--store=/data"] if waits => format!("{REVISION}\n"),
-            ["/per-node", "confirm", "--store=/data"] if waits => {
+            ["/per-node", "confirm", "--show", "--store=/data"] if waits => format!("{REVISION}\n{SEEN}\n"),
+            ["/per-node", "confirm", "--seen=00c0ffee00c0ffee", "--store=/data"] if waits => {
                 told.lock().expect("no panic").insert(pod.to_owned());
                 "confirmed; removals go on, each with a proof of its own. It was: …\n".to_owned()
             }
-            ["/per-node", "confirm", "--show", "--store=/data"]
-            | ["/per-node", "confirm", "--store=/data"] => "nothing waits for a confirmation\n".to_owned(),
+            ["/per-node", "confirm", "--show", "--store=/data"] => {
+                "nothing waits for a confirmation\n".to_owned()
+            }
             other => panic!("{other:?}"),
         };
         Some((0, out, String::new()))

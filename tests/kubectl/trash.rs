@@ -80,12 +80,12 @@ async fn c26_what_is_restored_is_shown_first_and_only_where_it_is_kept() {
     assert_eq!(take(&told), [""; 0]);
     let answer = run(&api, &["trash", "restore", "models", "--yes"]).await;
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
-    assert!(answer.out.ends_with("n2: done: /per-node trash restore models\n"), "{}", answer.out);
-    assert_eq!(take(&told), ["plugin-n2 /per-node trash restore models"]);
+    assert!(answer.out.ends_with("n2: done: /per-node trash restore t17\n"), "{}", answer.out);
+    assert_eq!(take(&told), ["plugin-n2 /per-node trash restore t17"]);
     assert_eq!(run(&api, &["trash", "restore", "cache", "-y"]).await.code, 0);
     assert_eq!(
         take(&told),
-        ["plugin-n1 /per-node trash restore cache", "plugin-n2 /per-node trash restore cache"]
+        ["plugin-n1 /per-node trash restore t17", "plugin-n2 /per-node trash restore t18"]
     );
     let nothing = run(&api, &["trash", "restore", "other", "-y"]).await;
     assert_eq!((nothing.code, nothing.err.as_str()), (1, "kubectl per-node: no node keeps a copy other\n"));
@@ -103,7 +103,7 @@ async fn c26_an_entry_of_one_name_on_two_nodes_is_two_things() {
 }
 
 #[tokio::test]
-async fn c26_everything_goes_only_where_that_is_said() {
+async fn c26_everything_that_was_shown_goes_only_where_that_is_said() {
     let (api, told) = cluster().await;
     assert_eq!(run(&api, &["trash", "empty", "--yes"]).await.code, 2);
     assert_eq!(run(&api, &["trash", "empty", "--all"]).await.code, 5);
@@ -111,8 +111,51 @@ async fn c26_everything_goes_only_where_that_is_said() {
     assert_eq!(run(&api, &["trash", "empty", "--all", "--yes"]).await.code, 0);
     assert_eq!(
         take(&told),
-        ["plugin-n1 /per-node trash empty --all", "plugin-n2 /per-node trash empty --all"]
+        ["plugin-n1 /per-node trash empty t17", "plugin-n2 /per-node trash empty t18 t17"]
     );
+}
+
+#[tokio::test]
+async fn c26_many_entries_are_named_in_questions_that_a_plugin_takes() {
+    let (api, _) = cluster().await;
+    let told = Arc::<Mutex<Vec<usize>>>::default();
+    let record = told.clone();
+    api.run_commands(Arc::new(move |_, words| {
+        if words.iter().any(|word| word == "ls") {
+            let copies = (0..301).map(|number| {
+                json!({"entry": format!("t{number}"), "handle": format!("c{number}"),
+                       "removed": "2026-11-30T00:53:20Z"})
+            });
+            let kept: Vec<Value> = copies.collect();
+            return Some((0, json!({"version": 1, "kept": kept}).to_string(), String::new()));
+        }
+        record.lock().expect("no panic").push(words.len() - ["/per-node", "trash", "empty"].len());
+        Some((0, "done\n".to_owned(), String::new()))
+    }));
+    assert_eq!(run(&api, &["trash", "empty", "--all", "--node=n1", "--yes"]).await.code, 0);
+    assert_eq!(told.lock().expect("no panic").iter().sum::<usize>(), 301);
+    assert!(told.lock().expect("no panic").iter().all(|&entries| entries <= 150));
+}
+
+#[tokio::test]
+async fn c26_of_several_kept_copies_of_a_handle_one_must_be_named() {
+    let (api, told) = cluster().await;
+    let record = told.clone();
+    api.run_commands(Arc::new(move |_, words| {
+        let copy =
+            |entry: &str| json!({"entry": entry, "handle": "cache", "removed": "2026-11-30T00:53:20Z"});
+        if words.iter().any(|word| word == "ls") {
+            let list = json!({"version": 1, "kept": [copy("t1"), copy("t2")]});
+            return Some((0, list.to_string(), String::new()));
+        }
+        record.lock().expect("no panic").push(words.join(" "));
+        Some((0, "done\n".to_owned(), String::new()))
+    }));
+    let answer = run(&api, &["trash", "restore", "cache", "--node=n1", "--yes"]).await;
+    assert_eq!(answer.code, 5);
+    assert!(answer.err.contains("several copies of cache"), "{}", answer.err);
+    assert_eq!(run(&api, &["trash", "restore", "t2", "--node=n1", "--yes"]).await.code, 0);
+    assert_eq!(take(&told), ["/per-node trash restore t2"]);
 }
 
 #[tokio::test]

@@ -184,7 +184,7 @@ impl Plugin {
                 if confirm.swap(false, Ordering::Relaxed) {
                     let copies = sweeper.over_limit();
                     // A confirmation that fails is asked for again.
-                    if let Ok(WaitingFor::SweepLimit) = sweeper.confirm().await {
+                    if let Ok(WaitingFor::SweepLimit) = sweeper.confirm(None).await {
                         let mut ledger = ledger.lock().unwrap();
                         let step = ledger.step;
                         ledger.seen.let_through += 1;

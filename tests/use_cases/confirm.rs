@@ -39,7 +39,7 @@ fn c22_a_confirmation_removes_nothing_itself_and_the_sweep_goes_on_with_a_proof_
     for mut world in [without_marker(), put_back()] {
         let waiting = world.sweeper.waiting();
         world.driver.sweep_wanted().take();
-        assert_eq!(run(world.sweeper.confirm()).ok(), waiting);
+        assert_eq!(run(world.sweeper.confirm(None)).ok(), waiting);
         assert!(world.has_copy("data"));
         assert_eq!(world.sweeper.waiting(), None);
         assert!(world.driver.sweep_wanted().take());
@@ -55,7 +55,7 @@ fn c22_a_confirmation_removes_nothing_itself_and_the_sweep_goes_on_with_a_proof_
 #[test]
 fn c22_a_confirmed_history_counts_also_after_a_restart() {
     let mut world = put_back();
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     assert_eq!(world.node.revision_on_disk(), Some(world.api.revision()));
     let mut world = world.restart();
     world.sweep();
@@ -72,7 +72,7 @@ fn c22_a_confirmation_for_another_cluster_writes_the_marker_anew() {
     let mut world = world.restart();
     world.sweep();
     assert_eq!(world.sweeper.waiting(), Some(WaitingFor::MarkerDiffers));
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     assert_eq!(world.node.marker_on_disk().unwrap().cluster_uid, world.api.cluster_uid());
     world.sweep();
     assert_eq!(world.sweeper.waiting(), None);
@@ -82,7 +82,7 @@ fn c22_a_confirmation_for_another_cluster_writes_the_marker_anew() {
 fn c22_where_nothing_waits_nothing_is_confirmed() {
     let mut world = World::new();
     world.sweep();
-    assert!(matches!(run(world.sweeper.confirm()), Err(ConfirmError::NothingWaits)));
+    assert!(matches!(run(world.sweeper.confirm(None)), Err(ConfirmError::NothingWaits)));
 }
 
 #[test]
@@ -90,13 +90,13 @@ fn c22_without_a_complete_answer_nothing_is_confirmed() {
     let mut world = without_marker();
     for call in [ClusterCall::Head, ClusterCall::ClusterUid] {
         world.api.cluster_gate().script(call, Fault::Before(ClusterError::TimedOut));
-        assert!(matches!(run(world.sweeper.confirm()), Err(ConfirmError::Cluster(_))));
+        assert!(matches!(run(world.sweeper.confirm(None)), Err(ConfirmError::Cluster(_))));
         assert_eq!(world.sweeper.waiting(), Some(WaitingFor::MarkerMissing));
         assert_eq!(world.node.marker_on_disk(), None);
     }
     world.node.gate().script(NodeCall::PutMarker, io());
-    assert!(matches!(run(world.sweeper.confirm()), Err(ConfirmError::Records(_))));
+    assert!(matches!(run(world.sweeper.confirm(None)), Err(ConfirmError::Records(_))));
     world.node.gate().script(NodeCall::PutHistory, io());
-    assert!(matches!(run(world.sweeper.confirm()), Err(ConfirmError::Records(_))));
+    assert!(matches!(run(world.sweeper.confirm(None)), Err(ConfirmError::Records(_))));
     assert_eq!(world.sweeper.waiting(), Some(WaitingFor::MarkerMissing));
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use per_node::domain::refusal::Reason;
 use per_node::domain::tally::{SweepOutcome, WaitingFor};
-use per_node::domain::use_cases::confirm::ConfirmError;
+use per_node::domain::use_cases::confirm::{ConfirmError, Seen};
 use per_node::domain::use_cases::driver::Brakes;
 
 use crate::world::{World, h, run};
@@ -59,9 +59,9 @@ fn c26_a_pass_over_the_limit_removes_none_and_says_so() {
 #[test]
 fn c26_a_person_lets_through_what_waits() {
     let mut world = stopped();
-    assert_eq!(run(world.sweeper.confirm()).unwrap(), WaitingFor::SweepLimit);
+    assert_eq!(run(world.sweeper.confirm(None)).unwrap(), WaitingFor::SweepLimit);
     assert_eq!(world.sweeper.waiting(), None);
-    assert!(matches!(run(world.sweeper.confirm()), Err(ConfirmError::NothingWaits)));
+    assert!(matches!(run(world.sweeper.confirm(None)), Err(ConfirmError::NothingWaits)));
     run(world.driver.sweep_wanted().wait());
     world.sweep();
     assert_eq!(world.swept(SweepOutcome::Removed), 3);
@@ -70,20 +70,37 @@ fn c26_a_person_lets_through_what_waits() {
 #[test]
 fn c26_what_comes_after_the_confirmation_is_stopped_again_with_the_rest() {
     let mut world = stopped();
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     world.orphan("d");
     world.sweep();
     assert_eq!(world.swept(SweepOutcome::Removed), 0);
     assert_eq!(world.sweeper.over_limit().len(), 4);
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     world.sweep();
     assert_eq!(world.swept(SweepOutcome::Removed), 4);
 }
 
 #[test]
+fn c26_what_was_seen_is_confirmed_and_not_what_came_to_it_since() {
+    let mut world = stopped();
+    let seen = world.sweeper.seen();
+    assert!(seen.is_some_and(|seen| Seen::parse(&seen.to_string()) == Some(seen)));
+    world.orphan("d");
+    world.sweep();
+    assert!(matches!(run(world.sweeper.confirm(seen)), Err(ConfirmError::Changed)));
+    world.sweep();
+    assert_eq!(world.swept(SweepOutcome::Removed), 0);
+    let seen = world.sweeper.seen();
+    run(world.sweeper.confirm(seen)).unwrap();
+    world.sweep();
+    assert_eq!(world.swept(SweepOutcome::Removed), 4);
+    assert_eq!(world.sweeper.seen(), None, "nothing waits");
+}
+
+#[test]
 fn c26_a_copy_that_was_published_since_is_not_the_one_that_was_confirmed() {
     let mut world = stopped();
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     world.orphan("a");
     world.sweep();
     assert_eq!(world.swept(SweepOutcome::Removed), 0);
@@ -92,7 +109,7 @@ fn c26_a_copy_that_was_published_since_is_not_the_one_that_was_confirmed() {
 #[test]
 fn c26_what_is_confirmed_goes_on_proofs_of_its_own() {
     let mut world = stopped();
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     world.create_volume("b");
     world.sweep();
     assert!(world.has_copy("b") && !world.has_copy("a") && !world.has_copy("c"));
@@ -109,7 +126,7 @@ fn c26_a_larger_limit_lets_it_go_on() {
 #[test]
 fn c26_a_restart_forgets_what_was_confirmed_and_asks_again() {
     let mut world = stopped();
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     let mut world = world.restart();
     world.sweep();
     world.tick();
@@ -148,7 +165,7 @@ fn c26_a_doubt_of_the_history_comes_before_the_number() {
     world.api.restore(&backup);
     world.tick();
     assert_eq!(world.sweeper.waiting(), Some(WaitingFor::Revision));
-    assert_eq!(run(world.sweeper.confirm()).unwrap(), WaitingFor::Revision);
+    assert_eq!(run(world.sweeper.confirm(None)).unwrap(), WaitingFor::Revision);
     world.tick();
     assert_eq!(world.sweeper.waiting(), Some(WaitingFor::SweepLimit));
     assert_eq!(world.swept(SweepOutcome::Removed), 0);
@@ -161,7 +178,7 @@ fn c26_a_limit_of_none_asks_a_person_for_every_copy() {
     world.orphan("a");
     world.sweep();
     assert!(world.has_copy("a"));
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     world.sweep();
     assert!(!world.has_copy("a"));
 }

@@ -259,7 +259,7 @@ fn c22_a_history_that_went_back_waits_for_a_person_however_far_it_comes_also_aft
     }
     assert!(world.has_copy("data"));
     assert_eq!(world.driver.tally().waiting(), Some(WaitingFor::Revision));
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     world.view.relist();
     world.tick();
     world.tick();

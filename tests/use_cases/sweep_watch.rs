@@ -306,7 +306,7 @@ fn c22_a_watch_proof_outlives_no_power_failure_without_its_revision() {
 #[test]
 fn c22_a_confirmation_gives_up_what_was_being_proved() {
     let mut world = put_back_while_waiting();
-    run(world.sweeper.confirm()).unwrap();
+    run(world.sweeper.confirm(None)).unwrap();
     // In the history that counts now somebody names it again.
     world.api.create_volume("data", DRIVER_NAME, &h("data"));
     world.view.relist();

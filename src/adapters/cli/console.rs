@@ -6,6 +6,8 @@ use clap::{Args, Subcommand};
 
 use super::{LsFormat, absolute_path};
 use crate::domain::handle::Handle;
+use crate::domain::kept::EMPTIED_MAX;
+use crate::domain::use_cases::confirm::Seen;
 
 #[derive(Debug, Clone, Args)]
 pub struct ConfirmFlags {
@@ -15,6 +17,9 @@ pub struct ConfirmFlags {
     /// Only show what waits
     #[arg(long)]
     pub show: bool,
+    /// Confirm only if what waits is still what `--show` showed
+    #[arg(long, value_name = "SEEN", value_parser = seen, conflicts_with = "show")]
+    pub seen: Option<Seen>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -43,12 +48,16 @@ pub enum TrashCommand {
     /// Delete kept copies now; the serving process does it
     Empty {
         /// The entry as `ls` names it, or the handle where one copy of it is kept
-        #[arg(value_name = "HANDLE-OR-ENTRY", value_parser = kept_word, required_unless_present = "all")]
-        which: Option<String>,
+        #[arg(value_name = "HANDLE-OR-ENTRY", value_parser = kept_word, required_unless_present = "all", num_args = 1..=EMPTIED_MAX)]
+        which: Vec<String>,
         /// Every kept copy
         #[arg(long, conflicts_with = "which")]
         all: bool,
     },
+}
+
+fn seen(raw: &str) -> Result<Seen, String> {
+    Seen::parse(raw).ok_or_else(|| "not what `per-node confirm --show` ends with".to_owned())
 }
 
 /// An entry of the trash is spelt as a handle could be.
@@ -73,9 +82,9 @@ mod tests {
             };
         let flags = trash(&["empty", "--all", "--store=/s"]).unwrap();
         assert_eq!(flags.store, PathBuf::from("/s"));
-        assert!(matches!(flags.command, TrashCommand::Empty { which: None, all: true }));
-        let empty = trash(&["empty", "t17"]).unwrap().command;
-        assert!(matches!(empty, TrashCommand::Empty { which: Some(which), all: false } if which == "t17"));
+        assert!(matches!(flags.command, TrashCommand::Empty { which, all: true } if which.is_empty()));
+        let empty = trash(&["empty", "t17", "data"]).unwrap().command;
+        assert!(matches!(empty, TrashCommand::Empty { which, all: false } if which == ["t17", "data"]));
         assert_eq!(trash(&["empty"]).unwrap_err(), ErrorKind::MissingRequiredArgument);
         assert_eq!(trash(&["empty", "t17", "--all"]).unwrap_err(), ErrorKind::ArgumentConflict);
         assert_eq!(trash(&["restore", "../etc"]).unwrap_err(), ErrorKind::ValueValidation);

@@ -12,6 +12,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use crate::domain::handle::Handle;
+use crate::domain::use_cases::confirm::Seen;
 
 pub use client::{AskError, ask};
 pub use server::serve;
@@ -25,18 +26,20 @@ const ANSWER_LENGTH_MAX: u64 = 64 * 1024;
 
 /// How the answer to [`Question::Show`] begins where something waits; what follows is why.
 pub const WAITS: &str = "removals wait for a confirmation: ";
+/// How the last line of that answer begins: what follows confirms what the answer says and nothing else.
+pub const SEEN: &str = "confirmed as it is by: per-node confirm --seen=";
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// What waits?
     Show,
-    /// Confirm what waits.
-    Confirm,
+    /// Confirm what waits; where somebody has seen it, that and nothing else.
+    Confirm(Option<Seen>),
     /// Restore the kept copy of this name: its entry's, or its handle.
     Restore(String),
-    /// Delete that kept copy now.
-    Empty(String),
+    /// Delete the kept copies of these names now.
+    Empty(Vec<String>),
     /// Delete every kept copy now.
     EmptyAll,
 }
@@ -45,9 +48,10 @@ impl Question {
     fn line(&self) -> String {
         match self {
             Question::Show => "show".to_owned(),
-            Question::Confirm => "confirm".to_owned(),
+            Question::Confirm(None) => "confirm".to_owned(),
+            Question::Confirm(Some(seen)) => format!("confirm {seen}"),
             Question::Restore(word) => format!("restore {word}"),
-            Question::Empty(word) => format!("empty {word}"),
+            Question::Empty(words) => format!("empty {}", words.join(" ")),
             Question::EmptyAll => "empty-all".to_owned(),
         }
     }
@@ -58,12 +62,13 @@ impl Question {
         match line.trim_end().split_once(' ') {
             None => match line.trim_end() {
                 "show" => Some(Question::Show),
-                "confirm" => Some(Question::Confirm),
+                "confirm" => Some(Question::Confirm(None)),
                 "empty-all" => Some(Question::EmptyAll),
                 _ => None,
             },
             Some(("restore", rest)) => word(rest).map(Question::Restore),
-            Some(("empty", rest)) => word(rest).map(Question::Empty),
+            Some(("empty", rest)) => rest.split(' ').map(word).collect::<Option<_>>().map(Question::Empty),
+            Some(("confirm", rest)) => Seen::parse(rest).map(|seen| Question::Confirm(Some(seen))),
             Some(_) => None,
         }
     }

@@ -8,10 +8,11 @@ use futures_util::lock::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{ANSWER_LENGTH_MAX, QUESTION_LENGTH_MAX, Question, WAITS};
+use super::{ANSWER_LENGTH_MAX, QUESTION_LENGTH_MAX, Question, SEEN, WAITS};
 use crate::domain::handle::Handle;
+use crate::domain::kept::KeptCopy;
 use crate::domain::tally::WaitingFor;
-use crate::domain::use_cases::confirm::ConfirmError;
+use crate::domain::use_cases::confirm::{ConfirmError, Seen};
 use crate::domain::use_cases::driver::Driver;
 use crate::domain::use_cases::restore::TrashError;
 use crate::domain::use_cases::sweeper::Sweeper;
@@ -54,13 +55,16 @@ async fn answer(stream: UnixStream, driver: &Driver, sweeper: Option<&Mutex<Swee
             Some(sweeper) => show(&*sweeper.lock().await),
             None => nothing_is_removed(),
         },
-        Some(Question::Confirm) => match sweeper {
-            Some(sweeper) => confirm(&mut *sweeper.lock().await).await,
+        Some(Question::Confirm(seen)) => match sweeper {
+            Some(sweeper) => confirm(&mut *sweeper.lock().await, seen).await,
             None => nothing_is_removed(),
         },
         Some(Question::Restore(word)) => restore(driver, &word).await,
-        Some(Question::Empty(word)) => empty(driver, &word).await,
-        Some(Question::EmptyAll) => empty_all(driver).await,
+        Some(Question::Empty(words)) => empty(driver, &words).await,
+        Some(Question::EmptyAll) => match driver.empty_all().await {
+            Ok((emptied, left)) => told_emptied(&emptied, &left),
+            Err(error) => refused("emptied", &error),
+        },
     };
     write.write_all(text.as_bytes()).await?;
     write.write_all(b"\n").await
@@ -71,19 +75,19 @@ fn nothing_is_removed() -> String {
 }
 
 fn show(sweeper: &Sweeper) -> String {
-    match sweeper.waiting() {
-        Some(waiting) => {
+    match (sweeper.waiting(), sweeper.seen()) {
+        (Some(waiting), Some(seen)) => {
             let copies = if waiting == WaitingFor::SweepLimit { sweeper.over_limit() } else { Vec::new() };
             let names = names(&copies);
-            format!("ok {WAITS}{}{names}", waiting.sentence())
+            format!("ok {WAITS}{}{names}\n{SEEN}{seen}", waiting.sentence())
         }
-        None => "ok nothing waits for a confirmation".to_owned(),
+        (None, _) | (_, None) => "ok nothing waits for a confirmation".to_owned(),
     }
 }
 
-async fn confirm(sweeper: &mut Sweeper) -> String {
+async fn confirm(sweeper: &mut Sweeper, seen: Option<Seen>) -> String {
     let copies = sweeper.over_limit();
-    match sweeper.confirm().await {
+    match sweeper.confirm(seen).await {
         Ok(waiting) => {
             tracing::warn!(waiting = waiting.as_str(), "a person has confirmed: removals go on");
             let names = if waiting == WaitingFor::SweepLimit { names(&copies) } else { String::new() };
@@ -91,7 +95,7 @@ async fn confirm(sweeper: &mut Sweeper) -> String {
             format!("ok confirmed; removals go on, each with a proof of its own. It was: {sentence}{names}")
         }
         Err(ConfirmError::NothingWaits) => "ok nothing waits for a confirmation".to_owned(),
-        Err(error @ (ConfirmError::Cluster(_) | ConfirmError::Records(_))) => {
+        Err(error @ (ConfirmError::Changed | ConfirmError::Cluster(_) | ConfirmError::Records(_))) => {
             format!("error not confirmed: {error}")
         }
     }
@@ -119,27 +123,34 @@ async fn restore(driver: &Driver, word: &str) -> String {
     }
 }
 
-async fn empty(driver: &Driver, word: &str) -> String {
-    match driver.empty_one(word).await {
-        Ok(copy) => format!("ok {}, a copy of {}, is being deleted", copy.id, copy.handle),
-        Err(error) => refused("emptied", &error),
+async fn empty(driver: &Driver, words: &[String]) -> String {
+    let (mut emptied, mut left) = (Vec::new(), Vec::new());
+    for word in words {
+        match driver.empty_one(word).await {
+            Ok(copy) => emptied.push(copy),
+            Err(error) => left.push(error),
+        }
+    }
+    match (words, left.as_slice()) {
+        ([_], [error]) => refused("emptied", error),
+        _ => told_emptied(&emptied, &left),
     }
 }
 
-async fn empty_all(driver: &Driver) -> String {
-    match driver.empty_all().await {
-        Ok((emptied, left)) if left.is_empty() => {
-            format!("ok {} kept copies are being deleted", emptied.len())
-        }
-        Ok((emptied, left)) => {
-            let mut text = format!("error {} kept copies are being deleted; the others stay:", emptied.len());
-            for error in left.iter().take(LEFT_TOLD_MAX) {
-                text += &format!("\n  {error}");
-            }
-            text
-        }
-        Err(error) => refused("emptied", &error),
+/// One is named, of several their number.
+fn told_emptied(emptied: &[KeptCopy], left: &[TrashError]) -> String {
+    let going = match emptied {
+        [copy] => format!("{}, a copy of {}, is being deleted", copy.id, copy.handle),
+        copies => format!("{} kept copies are being deleted", copies.len()),
+    };
+    if left.is_empty() {
+        return format!("ok {going}");
     }
+    let mut text = format!("error {going}; the others stay:");
+    for error in left.iter().take(LEFT_TOLD_MAX) {
+        text += &format!("\n  {error}");
+    }
+    text
 }
 
 fn refused(what: &str, error: &TrashError) -> String {

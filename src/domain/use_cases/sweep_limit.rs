@@ -23,6 +23,12 @@ pub(super) struct Limit {
     confirmed: Orphans,
 }
 
+impl Limit {
+    pub(super) fn waiting(&self) -> &Orphans {
+        &self.waiting
+    }
+}
+
 impl Sweeper {
     /// Whether a pass may remove all of these. Where it may not, says so.
     pub(super) fn is_within_limit(&mut self, removable: &Orphans) -> bool {

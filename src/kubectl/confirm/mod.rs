@@ -1,19 +1,19 @@
 //! `kubectl per-node confirm`: a person says that removals may go on where they wait (C22), by `per-node confirm` in the plugin's
 //! pod on each such node.
 //!
-//! It shows first what waits where, and asks. It removes nothing: the next pass of each node does, with a proof of its own.
+//! It shows first what waits where, and asks; then it confirms just that, and not what came to wait since. It removes nothing: the next pass of each node does, with a proof of its own.
 
 mod flags;
 
 pub use flags::ConfirmFlags;
 
-use per_node::adapters::console::WAITS;
+use per_node::adapters::console::{SEEN, WAITS};
 
 use crate::agree::{self, Agreement};
 use crate::api::Api;
 use crate::cli::ReachFlags;
 use crate::connect::connect;
-use crate::exec::{Target, each, said, targets};
+use crate::exec::{Target, all, each, said, targets};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Table};
@@ -23,16 +23,18 @@ struct Waiting {
     target: Target,
     /// Why, and the copies that it is about, a line each.
     what: String,
+    /// The flag that confirms that and nothing else; `None` from a plugin that is older than it.
+    seen: Option<String>,
 }
 
 /// Shows, asks, confirms.
 pub async fn run(reach: &ReachFlags, flags: ConfirmFlags) -> Result<Exit, Failure> {
     let api = connect(reach).await?;
-    let all = targets(&api, &flags.plugin.namespace, flags.node.as_deref()).await?;
-    let (waiting, silent) = look(&api, &all, &flags).await;
+    let nodes = targets(&api, &flags.plugin.namespace, flags.node.as_deref()).await?;
+    let (waiting, silent) = look(&api, &nodes, &flags).await;
     if waiting.is_empty() {
-        output::print(&format!("nothing waits for a confirmation on {} nodes\n", all.len() - silent))?;
-        return Ok(heard(silent, all.len()));
+        output::print(&format!("nothing waits for a confirmation on {} nodes\n", nodes.len() - silent))?;
+        return Ok(heard(silent, nodes.len()));
     }
     output::print_table(&table(&waiting))?;
     if flags.show {
@@ -48,22 +50,23 @@ pub async fn run(reach: &ReachFlags, flags: ConfirmFlags) -> Result<Exit, Failur
     }
     let failed = confirm(&api, &waiting, &flags).await?;
     Ok(match (failed, silent) {
-        (0, _) => heard(silent, all.len()),
+        (0, _) => heard(silent, nodes.len()),
         (failed, _) if failed == waiting.len() => Exit::Failed,
         (_, _) => Exit::Partial,
     })
 }
 
 /// What waits where, and on how many nodes that could not be told.
-async fn look(api: &Api, all: &[Target], flags: &ConfirmFlags) -> (Vec<Waiting>, usize) {
-    let answers = each(api, all, &["confirm", "--show"], flags.node_deadline).await;
+async fn look(api: &Api, nodes: &[Target], flags: &ConfirmFlags) -> (Vec<Waiting>, usize) {
+    let answers = each(api, nodes, &["confirm", "--show"], flags.node_deadline).await;
     let mut waiting = Vec::new();
     let mut silent = 0;
-    for (target, answer) in all.iter().zip(answers) {
+    for (target, answer) in nodes.iter().zip(answers) {
         match said(answer) {
             Ok(text) => waiting.extend(text.strip_prefix(WAITS).map(|what| {
-                let what = what.to_owned();
-                Waiting { target: target.clone(), what }
+                let (what, seen) = what.rsplit_once(&format!("\n{SEEN}")).unwrap_or((what, ""));
+                let seen = Some(format!("--seen={seen}")).filter(|_| !seen.is_empty());
+                Waiting { target: target.clone(), what: what.to_owned(), seen }
             })),
             Err(why) => {
                 silent += 1;
@@ -76,10 +79,12 @@ async fn look(api: &Api, all: &[Target], flags: &ConfirmFlags) -> (Vec<Waiting>,
 
 /// Confirms on each node; answers on how many that failed.
 async fn confirm(api: &Api, waiting: &[Waiting], flags: &ConfirmFlags) -> Result<usize, Failure> {
-    let targets: Vec<Target> = waiting.iter().map(|one| one.target.clone()).collect();
-    let answers = each(api, &targets, &["confirm"], flags.node_deadline).await;
+    let command = |one| ["confirm"].into_iter().chain(one).collect();
+    let runs: Vec<(&Target, Vec<&str>)> =
+        waiting.iter().map(|one| (&one.target, command(one.seen.as_deref()))).collect();
+    let answers = all(api, &runs, flags.node_deadline).await;
     let mut failed = 0;
-    for (target, answer) in targets.iter().zip(answers) {
+    for ((target, _), answer) in runs.iter().zip(answers) {
         match said(answer) {
             Ok(text) => {
                 let first = text.lines().next().unwrap_or_default();

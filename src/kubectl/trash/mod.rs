@@ -1,15 +1,19 @@
 //! `kubectl per-node trash`: removed copies that are kept (C26), listed, restored or deleted by `per-node trash` in the plugin's
 //! pod on each node.
 //!
-//! What would be changed is shown first, and asked about. Whether it may be changed is the plugin's to decide: it restores over
-//! no copy, and none that no PersistentVolume names.
+//! What would be changed is shown first, and asked about; then those entries are named, and nothing that came later is changed
+//! with them. Whether it may be changed is the plugin's to decide: it restores over no copy, and none that no PersistentVolume
+//! names.
 
 mod flags;
 mod kept;
 
 pub use flags::TrashFlags;
 
+use std::collections::BTreeSet;
+
 use per_node::adapters::human::{size, span};
+use per_node::domain::kept::EMPTIED_MAX;
 use per_node::proto::report::API_VERSION;
 use serde::Serialize;
 
@@ -17,7 +21,7 @@ use crate::agree::{self, Agreement};
 use crate::api::Api;
 use crate::cli::{OutputFlags, ReachFlags};
 use crate::connect::connect;
-use crate::exec::{Target, each, said, targets};
+use crate::exec::{self, Target, said, targets};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Format, Table};
@@ -37,11 +41,39 @@ struct List<'a> {
 
 /// What is to be done with kept copies.
 struct Change<'a> {
-    /// The plugin's subcommand.
-    words: Vec<&'a str>,
+    does: Does,
     /// Which of the kept copies; all where there is none.
     which: Option<&'a str>,
-    question: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Restore,
+    Empty,
+}
+
+impl Does {
+    fn question(self) -> &'static str {
+        match self {
+            Self::Restore => "Restore what is listed?",
+            Self::Empty => "Delete what is listed, for good?",
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Restore => "restore",
+            Self::Empty => "empty",
+        }
+    }
+
+    /// How many entries the plugin's subcommand takes at a time.
+    fn at_a_time(self) -> usize {
+        match self {
+            Self::Restore => 1,
+            Self::Empty => EMPTIED_MAX,
+        }
+    }
 }
 
 /// One of the subcommands.
@@ -50,14 +82,11 @@ pub async fn run(reach: &ReachFlags, flags: TrashFlags) -> Result<Exit, Failure>
     match &flags.command {
         TrashCommand::Ls { which, output, nodes } => list(&api, which.as_deref(), output, nodes).await,
         TrashCommand::Restore { which, nodes, yes } => {
-            let words = vec!["trash", "restore", which];
-            let change = Change { words, which: Some(which), question: "Restore what is listed?" };
+            let change = Change { does: Does::Restore, which: Some(which) };
             carry_out(&api, &change, nodes, *yes).await
         }
         TrashCommand::Empty { which, all: _, nodes, yes } => {
-            let word = which.as_deref().unwrap_or("--all");
-            let question = "Delete what is listed, for good?";
-            let change = Change { words: vec!["trash", "empty", word], which: which.as_deref(), question };
+            let change = Change { does: Does::Empty, which: which.as_deref() };
             carry_out(&api, &change, nodes, *yes).await
         }
     }
@@ -104,26 +133,50 @@ async fn carry_out(api: &Api, change: &Change<'_>, nodes: &NodeFlags, yes: bool)
         output::say(&format!("more than one node has an entry {entry}: name the node with --node"));
         return Ok(Exit::Refused);
     }
-    match agree::agree(change.question, yes)? {
+    if let Some(handle) = twice_on_a_node(&trash.kept).filter(|_| change.does == Does::Restore) {
+        output::say(&format!(
+            "a node keeps several copies of {handle}, and one can be its copy: name an entry"
+        ));
+        return Ok(Exit::Refused);
+    }
+    match agree::agree(change.does.question(), yes)? {
         Agreement::Given => {}
         Agreement::Refused => return Ok(Exit::Refused),
     }
-    let keeping = trash.nodes();
-    let there: Vec<Target> =
-        all.iter().filter(|target| keeping.contains(&target.node.as_str())).cloned().collect();
-    let failed = tell(api, &there, change, nodes).await?;
+    let runs = runs(&all, &trash.kept, change.does);
+    let failed = tell(api, &runs, nodes).await?;
     Ok(match failed {
         0 => heard(&trash),
-        failed if failed == there.len() => Exit::Failed,
+        failed if failed == runs.len() => Exit::Failed,
         _ => Exit::Partial,
     })
 }
 
-/// Has each node do it; answers on how many it failed.
-async fn tell(api: &Api, there: &[Target], change: &Change<'_>, nodes: &NodeFlags) -> Result<usize, Failure> {
-    let answers = each(api, there, &change.words, nodes.node_deadline).await;
+/// The subcommands that do it, by the entries that were shown: what has come into a trash since is left alone.
+fn runs<'a>(all: &'a [Target], kept: &'a [Kept], does: Does) -> Vec<(&'a Target, Vec<&'a str>)> {
+    let mut runs = Vec::new();
+    for target in all {
+        let of_node = kept.iter().filter(|kept| kept.node == target.node);
+        let entries: Vec<&str> = of_node.map(|kept| kept.copy.entry.as_str()).collect();
+        for some in entries.chunks(does.at_a_time()) {
+            runs.push((target, [&["trash", does.word()], some].concat()));
+        }
+    }
+    runs
+}
+
+/// A handle of which one node keeps more than one copy.
+fn twice_on_a_node(kept: &[Kept]) -> Option<&str> {
+    let mut seen = BTreeSet::new();
+    let twice = kept.iter().find(|kept| !seen.insert((&kept.node, &kept.copy.handle)));
+    twice.map(|kept| kept.copy.handle.as_str())
+}
+
+/// Has each node do it; answers how many of the runs failed.
+async fn tell(api: &Api, runs: &[(&Target, Vec<&str>)], nodes: &NodeFlags) -> Result<usize, Failure> {
+    let answers = exec::all(api, runs, nodes.node_deadline).await;
     let mut failed = 0;
-    for (target, answer) in there.iter().zip(answers) {
+    for ((target, _), answer) in runs.iter().zip(answers) {
         match said(answer) {
             Ok(text) => {
                 for line in text.lines() {
