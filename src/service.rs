@@ -130,11 +130,7 @@ impl Service {
             let sources = self.sources(readiness.clone(), reach.copies_key, &reach.node_id);
             let stop = shutdown.clone();
             tasks.spawn(async move {
-                if let Err(error) = http::serve(listener, sources, stop.clone()).await {
-                    tracing::error!(%error, "--http is no longer served");
-                    return "http";
-                }
-                stop.cancelled().await;
+                http::serve(listener, sources, stop).await;
                 std::future::pending().await
             });
         }

@@ -1,19 +1,19 @@
-//! Connections to an HTTP port, bounded in number and in time: the plugin's can be reached from every pod of the
+//! HTTP/1 on a port, its connections bounded in number and in time: the plugin's can be reached from every pod of the
 //! cluster, and descriptors that it holds are missing where volumes are published.
 
-use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::serve::Listener;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Connections at a time. More wait until one of these ends.
 pub(super) const CONNECTIONS_MAX: usize = 64;
@@ -21,88 +21,58 @@ pub(super) const CONNECTIONS_MAX: usize = 64;
 /// The pause after a connection could not be accepted.
 const ACCEPT_RETRY_MS: u64 = 50;
 
-/// A listener that keeps to the bounds.
-pub struct Bounded {
-    listener: TcpListener,
-    life: Duration,
-    room: Arc<Semaphore>,
-}
-
-/// A connection that keeps to them.
-pub struct Connection {
-    stream: TcpStream,
-    end: Pin<Box<Sleep>>,
-    _room: OwnedSemaphorePermit,
-}
-
-impl Bounded {
-    /// Connections of `listener`, each for `life` at most: whoever keeps one open longer connects again.
-    #[must_use]
-    pub fn new(listener: TcpListener, life: Duration) -> Self {
-        Self { listener, life, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
-    }
-}
-
-impl Listener for Bounded {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        loop {
-            let accepted = match self.room.clone().acquire_owned().await {
-                Ok(room) => self.listener.accept().await.map(|accepted| (accepted, room)),
-                // Nobody closes it.
-                Err(closed) => Err(io::Error::other(closed)),
-            };
-            match accepted {
-                Ok(((stream, address), room)) => {
-                    let end = Box::pin(tokio::time::sleep(self.life));
-                    return (Connection { stream, end, _room: room }, address);
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "a connection to the HTTP port could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
-                }
+/// Serves until `shutdown`, and then until what is being answered is. Each connection lives for `life` at most: whoever keeps
+/// one open longer connects again.
+pub async fn serve(listener: &TcpListener, router: &Router, life: Duration, shutdown: &CancellationToken) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = TaskTracker::new();
+    loop {
+        let accept = async {
+            let permit = permit(&room).await?;
+            listener.accept().await.map(|(stream, _)| (permit, stream))
+        };
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => break,
+            accepted = accept => accepted,
+        };
+        match accepted {
+            Ok((permit, stream)) => {
+                let answered = answer(stream, router.clone(), shutdown.clone());
+                connections.spawn(async move {
+                    let _permit = permit;
+                    if tokio::time::timeout(life, answered).await.is_err() {
+                        tracing::debug!("a connection to the HTTP port was open for too long");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a connection to the HTTP port could not be accepted");
+                tokio::time::sleep(Duration::from_millis(ACCEPT_RETRY_MS)).await;
             }
         }
     }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
+    connections.close();
+    connections.wait().await;
 }
 
-impl Connection {
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        match self.end.as_mut().poll(cx) {
-            Poll::Ready(()) => Err(io::Error::from(io::ErrorKind::TimedOut)),
-            Poll::Pending => Ok(()),
+/// A place for one more connection, once there is one.
+async fn permit(room: &Arc<Semaphore>) -> io::Result<OwnedSemaphorePermit> {
+    // Nobody closes it.
+    room.clone().acquire_owned().await.map_err(io::Error::other)
+}
+
+/// Answers what one connection asks, one request after the other; after the shutdown it ends with the answer that it is at.
+async fn answer(stream: TcpStream, router: Router, shutdown: CancellationToken) {
+    let service = TowerToHyperService::new(router);
+    let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.poll_end(cx)?;
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_end(cx)?;
-        Pin::new(&mut self.stream).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection to the HTTP port broke off");
     }
 }

@@ -8,8 +8,6 @@ pub mod listener;
 mod metrics;
 mod readiness;
 
-use std::future::IntoFuture;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,19 +71,15 @@ pub fn router(sources: Sources) -> Router {
 }
 
 /// Serves until `shutdown`; what is being answered then has [`DRAIN_MS`] to end.
-///
-/// # Errors
-/// None that a connection causes.
-pub async fn serve(listener: TcpListener, sources: Sources, shutdown: CancellationToken) -> io::Result<()> {
-    let server = axum::serve(listener::Bounded::new(listener, CONNECTION_LIFE), router(sources))
-        .with_graceful_shutdown(shutdown.clone().cancelled_owned());
+pub async fn serve(listener: TcpListener, sources: Sources, shutdown: CancellationToken) {
+    let router = router(sources);
     let time_is_up = async {
         shutdown.cancelled().await;
         tokio::time::sleep(Duration::from_millis(DRAIN_MS)).await;
     };
     tokio::select! {
-        ended = server.into_future() => ended,
-        () = time_is_up => Ok(()),
+        () = listener::serve(&listener, &router, CONNECTION_LIFE, &shutdown) => {}
+        () = time_is_up => {}
     }
 }
 

@@ -19,8 +19,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use per_node::adapters::http::listener::Bounded;
+use per_node::adapters::http::listener;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 pub use flags::UiFlags;
 use guard::{Refused, Wanted};
@@ -57,15 +58,16 @@ pub async fn run(reach: &ReachFlags, flags: UiFlags) -> Result<Exit, Failure> {
         has_progress: false,
     };
     let busy = |error: std::io::Error| Failure::Local { what: "the port", why: error.to_string() };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, flags.port)).await.map_err(busy)?;
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, flags.port)).await.map_err(busy)?;
     let server = Arc::new(Server { token: Token::random()?, looks: Looks::new(flags.every) });
-    let address = format!("http://{}/{}/", listener.local_addr().map_err(busy)?, server.token.reveal());
+    let address = format!("http://{}/{}/", port.local_addr().map_err(busy)?, server.token.reveal());
     output::print(&format!("{address}\n"))?;
     output::say("whoever has this address can look, until Ctrl-C ends it");
     let _opened = if flags.open { open(&address) } else { None };
     let router = Router::new().fallback(answer).with_state(server.clone());
+    let until_interrupted = CancellationToken::new();
     tokio::select! {
-        served = axum::serve(Bounded::new(listener, CONNECTION_LIFE), router) => served.map_err(busy)?,
+        () = listener::serve(&port, &router, CONNECTION_LIFE, &until_interrupted) => {}
         () = server.looks.keep_looking(&api, &question) => {}
     }
     Ok(Exit::Complete)
