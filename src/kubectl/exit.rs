@@ -1,4 +1,4 @@
-//! The exit codes, the same for every command. docs/kubectl.md has the table; scripts rely on it, so a number never changes
+//! The exit codes, the same for every command. docs/reference/exit-codes.md has the table; scripts rely on it, so a number never changes
 //! its meaning.
 
 use std::process::ExitCode;

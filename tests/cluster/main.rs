@@ -17,6 +17,9 @@ mod tool;
 mod wait;
 mod writer;
 
+#[path = "../support/markdown.rs"]
+mod markdown;
+
 mod living;
 mod page;
 mod whole;

@@ -7,6 +7,10 @@ use crate::domain::refusal::Holder;
 use crate::domain::target::{TargetError, TargetPath};
 use crate::domain::volume_request::RequestError;
 
+/// docs/reference/events.md.
+#[path = "reference_tests.rs"]
+mod reference;
+
 fn handle() -> Handle {
     Handle::parse("example-store").expect("a handle")
 }

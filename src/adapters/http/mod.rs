@@ -121,4 +121,6 @@ fn page(status: StatusCode, content_type: &'static str, text: String) -> Respons
 #[cfg(test)]
 mod doubles;
 #[cfg(test)]
+mod reference_tests;
+#[cfg(test)]
 mod tests;

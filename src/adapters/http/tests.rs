@@ -115,19 +115,6 @@ async fn c21_removals_that_wait_for_a_person_are_told_and_do_not_make_the_driver
 }
 
 #[tokio::test]
-async fn every_metric_is_told_in_the_operators_handbook() {
-    let port = open(false).await;
-    port.tally.answered("NodePublishVolume", "OK");
-    port.tally.sync_failed("forbidden");
-    port.tally.api_called("watch", "gone");
-    let handbook = include_str!("../../../docs/operations.md");
-    for sample in port.metrics().await.keys() {
-        let name = sample.split('{').next().unwrap_or_default();
-        assert!(handbook.contains(&format!("`{name}`")), "{name}");
-    }
-}
-
-#[tokio::test]
 async fn c27_removals_that_wait_for_the_watch_are_told() {
     let port = open(false).await;
     port.tally.removals_searching.store(3, Ordering::Relaxed);

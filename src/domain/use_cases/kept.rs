@@ -18,7 +18,7 @@ use crate::domain::trash::TrashId;
 use crate::ports::copies::CopiesError;
 
 /// What the node's event says; how many and which, the log does.
-const EMPTIED_EARLY: &str = "the store is full or nearly: kept copies of deleted volumes go before their time, the \
+pub(crate) const EMPTIED_EARLY: &str = "the store is full or nearly: kept copies of deleted volumes go before their time, the \
                              oldest first; free space, or lower --trash-for";
 
 /// How often the space is looked at while anything is kept: a question of the file system, which reads nothing.

@@ -16,7 +16,7 @@ pub mod report;
 pub mod restore;
 mod sight;
 pub mod statistics;
-mod sweep_limit;
+pub(crate) mod sweep_limit;
 pub mod sweeper;
 pub mod trash;
 pub mod unpublish;

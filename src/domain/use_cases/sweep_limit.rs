@@ -10,7 +10,7 @@ use crate::domain::refusal::Reason;
 use crate::domain::sweep::exceeds_limit;
 
 /// What the node's event says; how many and which, the log and `per-node confirm --show` do.
-const STOPPED: &str = "a pass of the sweep would remove more copies than --sweep-limit allows, and removed none: see \
+pub(crate) const STOPPED: &str = "a pass of the sweep would remove more copies than --sweep-limit allows, and removed none: see \
                        `per-node confirm --show` in the plugin's pod on this node";
 
 /// Copies by name, each as it was then: one that was published or unpublished since is another.

@@ -72,7 +72,7 @@ fn with_holder(finding: Finding, facts: &Facts, holder: &HolderFact) -> Finding 
             holder.name.rsplit('/').next().unwrap_or_default(),
             facts.namespace()
         )),
-        // The kubelet has forgotten a volume that is still mounted; docs/operations.md tells how.
+        // The kubelet has forgotten a volume that is still mounted; docs/guides/troubleshooting.md tells how.
         (None, _, Seen::Is(_)) if same_namespace => finding
             .because("there is no pod of that name and UID any more")
             .then("Restart the kubelet on that node: it finds the forgotten mount and unmounts it."),

@@ -6,6 +6,7 @@ mod doctor;
 mod events;
 mod examples;
 mod features;
+mod guides;
 mod handles;
 mod health;
 mod holding;
