@@ -3,17 +3,27 @@
 //! short kernel calls, and waking a thread for each would cost more than the calls.
 //!
 //! A thread is taken only by a call whose turn it is ([`Pending`](super::pending::Pending)), so that however many calls of one
-//! volume pile up behind one that hangs, they hold one thread (C19).
+//! volume pile up behind one that hangs, they hold one thread (C19). Of those only a few begin at once: the kernel makes one mount
+//! at a time, and threads that wait for it in line cost more than they do. A call that takes longer gives its place to the next,
+//! so that none waits for one that hangs.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::pending::InFlight;
+
+/// Calls that run side by side before any of them is slow.
+const PLACES: usize = 4;
+/// How long a call has its place: many times what one takes.
+const PLACE_KEPT_FOR: Duration = Duration::from_millis(10);
 
 /// Why a call has no answer.
 #[derive(Debug, Error)]
@@ -29,12 +39,14 @@ pub(super) enum Lost {
 pub(super) struct Calls {
     runtime: Handle,
     tracker: TaskTracker,
+    places: Arc<Semaphore>,
 }
 
 impl Calls {
     /// In the runtime that this is called in.
     pub(super) fn here() -> Self {
-        Self { runtime: Handle::current(), tracker: TaskTracker::new() }
+        let places = Arc::new(Semaphore::new(PLACES));
+        Self { runtime: Handle::current(), tracker: TaskTracker::new(), places }
     }
 
     /// The calls that run to their end: what a shutdown waits for.
@@ -48,10 +60,10 @@ impl Calls {
         in_flight: InFlight,
         call: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Lost> {
-        let runtime = self.runtime.clone();
+        let calls = self.clone();
         let ended = self.tracker.spawn(async move {
             let _turn = in_flight.turn().await;
-            on_a_thread(&runtime, call).await
+            calls.on_a_thread(call).await
         });
         Ok(ended.await??)
     }
@@ -64,16 +76,25 @@ impl Calls {
         let over = CancellationToken::new();
         let _awaited = over.clone().drop_guard();
         let call = async move { over.run_until_cancelled_owned(call).await };
-        on_a_thread(&self.runtime, call).await?.ok_or(Lost::NotAwaited)
+        self.on_a_thread(call).await?.ok_or(Lost::NotAwaited)
     }
-}
 
-async fn on_a_thread<T: Send + 'static>(
-    runtime: &Handle,
-    call: impl Future<Output = T> + Send + 'static,
-) -> Result<T, JoinError> {
-    let context = runtime.clone();
-    runtime.spawn_blocking(move || context.block_on(call)).await
+    async fn on_a_thread<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, JoinError> {
+        // Nobody closes it.
+        let place = self.places.acquire().await;
+        let context = self.runtime.clone();
+        let mut ended = self.runtime.spawn_blocking(move || context.block_on(call));
+        match tokio::time::timeout(PLACE_KEPT_FOR, &mut ended).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                drop(place);
+                ended.await
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +125,48 @@ mod tests {
         release.send(()).expect("the first waits");
         for call in waiting {
             call.await.expect("no panic").expect("an answer");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn c19_a_call_that_is_slow_gives_its_place_to_one_of_another_volume() {
+        let (calls, pending) = (Calls::here(), Pending::default());
+        let (release, held) = mpsc::channel::<()>();
+        let held = Arc::new(std::sync::Mutex::new(held));
+        let hung: Vec<_> = (0..2 * PLACES)
+            .map(|number| {
+                let in_flight = pending.admit(&format!("hung-{number}")).expect("admitted");
+                let (calls, held) = (calls.clone(), held.clone());
+                let call = async move { held.lock().map(|held| held.recv()).is_ok() };
+                tokio::spawn(async move { calls.to_its_end(in_flight, call).await })
+            })
+            .collect();
+        let other = calls.to_its_end(pending.admit("other").expect("admitted"), async { 1 });
+        let mut other = std::pin::pin!(other);
+        for _ in 0..100 {
+            assert!(futures_util::poll!(&mut other).is_pending(), "all places are taken");
+            tokio::task::yield_now().await;
+        }
+        // The clock stands still while a thread is at work: the test moves it.
+        let mut answer = None;
+        for _ in 0..4 {
+            tokio::time::advance(PLACE_KEPT_FOR).await;
+            for _ in 0..100 {
+                if let std::task::Poll::Ready(ended) = futures_util::poll!(&mut other) {
+                    answer = Some(ended.expect("an answer"));
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+                tokio::task::yield_now().await;
+            }
+            if answer.is_some() {
+                break;
+            }
+        }
+        assert_eq!(answer, Some(1), "two rounds of slow calls gave theirs away");
+        drop(release);
+        for call in hung {
+            assert!(call.await.expect("no panic").expect("an answer"));
         }
     }
 
