@@ -23,6 +23,12 @@ use crate::domain::use_cases::sweeper::Sweeper;
 use crate::ports::cluster::Cluster;
 use crate::ports::mounts::MountsError;
 
+/// How long refusals gather before they are written and posted: those of a burst at once, and no answer waits for its own.
+const EVENTS_GATHER: Duration = Duration::from_millis(20);
+
+/// How long the last of them may take to be written when the process ends.
+const LAST_SAVE: Duration = Duration::from_millis(200);
+
 /// How long the first count of the copies waits for the calls that come with a start.
 const MEASURE_AFTER: Duration = Duration::from_secs(5);
 
@@ -175,6 +181,12 @@ impl Service {
         if let Some(registration) = registration {
             let _ = registration.await;
         }
+        // What was refused in the last moments is told by the next process. On a disk that hangs it is not waited for (C42).
+        let driver = self.driver.clone();
+        let saved = tokio::spawn(async move { driver.save_series().await });
+        if tokio::time::timeout(LAST_SAVE, saved).await.is_err() {
+            tracing::warn!("the store is slow: what was refused last may be counted anew");
+        }
         if let Some(file) = console_file
             && let Err(error) = file.remove()
         {
@@ -243,7 +255,9 @@ async fn wait(signal: &Signal, delay: Option<Duration>) -> bool {
 async fn post_events(driver: Arc<Driver>) -> &'static str {
     loop {
         let delay = driver.step_events().await;
-        wait(driver.events_wanted(), delay).await;
+        if wait(driver.events_wanted(), delay).await {
+            tokio::time::sleep(EVENTS_GATHER).await;
+        }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Stopping, dying, and being followed.
 
+use std::fs;
+
 use nix::sys::signal::Signal;
 use tonic::Code;
 
+use super::api_server::ApiServer;
+use super::api_store::Phase;
 use super::host::{Host, eventually, sockets_in};
 use super::watcher::{Did, PluginWatcher, Script};
 
@@ -66,6 +70,33 @@ async fn c42_told_to_end_while_it_waits_it_ends_with_0() {
     second.signal(Signal::SIGTERM);
     assert!(second.ends().await.success());
     assert!(first.is_running() && host.socket_inode().is_some());
+}
+
+#[tokio::test]
+async fn c32_what_was_refused_just_before_the_end_is_told_by_the_next_process() {
+    let api = ApiServer::start().await;
+    api.store(|store| store.set_namespace("example", Some(Phase::Active)));
+    api.behave(|behaviour| behaviour.away = true);
+    let host = Host::start().await;
+    fs::write(host.path("kubeconfig"), api.kubeconfig()).expect("write");
+    let serve = || {
+        let mut command = host.serve();
+        command.env_remove("PER_NODE_STANDALONE").env("PER_NODE_KUBECONFIG", host.path("kubeconfig"));
+        command
+    };
+    let mut driver = host.spawn(serve(), "first.log");
+    host.is_served().await;
+    const REFUSALS: u64 = 5;
+    for _ in 0..REFUSALS {
+        host.publish("Bad Handle", "u1").await.expect_err("refused");
+    }
+    driver.signal(Signal::SIGTERM);
+    assert!(driver.ends().await.success());
+    assert_eq!(api.events().len(), 0);
+    api.behave(|behaviour| behaviour.away = false);
+    let _next = host.spawn(serve(), "second.log");
+    eventually(|| !api.events().is_empty()).await;
+    assert_eq!(api.events()[0]["count"], REFUSALS);
 }
 
 #[tokio::test]

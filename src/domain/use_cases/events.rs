@@ -162,7 +162,8 @@ impl Driver {
         }
     }
 
-    async fn save_series(&self) {
+    /// Writes changed series to the store, for the next process: all that is left to do for them when this one ends.
+    pub async fn save_series(&self) {
         let unsaved = self.events.book().take_unsaved();
         for series in unsaved {
             self.put_series(&series).await;
