@@ -8,6 +8,10 @@ pub mod console;
 pub mod csi;
 #[forbid(unsafe_code)]
 pub mod event_log;
+/// What the tests of several adapters compare the reference with.
+#[cfg(test)]
+#[path = "../../tests/support/generated.rs"]
+mod generated;
 #[forbid(unsafe_code)]
 pub mod http;
 #[forbid(unsafe_code)]

@@ -1,13 +1,11 @@
 //! docs/reference/events.md is what the driver says: each reason with every message that it can have, and the codes beside it.
 
 use super::*;
+use crate::adapters::generated;
 use crate::domain::mount_options::MountOptionsError;
 use crate::domain::pod::PodName;
 use crate::domain::refusal::Reason;
 use crate::domain::use_cases::{kept::EMPTIED_EARLY, sweep_limit::STOPPED};
-
-#[path = "../../../tests/support/generated.rs"]
-mod generated;
 
 /// Every refusal of a request, by each rule that it can break.
 fn requests() -> Vec<Refusal> {

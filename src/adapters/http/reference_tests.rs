@@ -8,13 +8,11 @@ use prometheus_client::encoding::text;
 use super::doubles::{Stopped, Store, Watched};
 use super::metrics::registry;
 use super::{Readiness, Sources};
+use crate::adapters::generated;
 use crate::domain::tally::Tally;
 use crate::domain::time::Monotonic;
 use crate::ports::cluster::WatchHealth;
 use crate::ports::copies::Counted;
-
-#[path = "../../../tests/support/generated.rs"]
-mod generated;
 
 /// One family of the page.
 #[derive(Default)]
