@@ -6,7 +6,7 @@ use per_node::adapters::cli::CommandLine;
 
 use super::flags_table::tables;
 use super::generated::{agree, head, row};
-use super::pages::{pages, read};
+use super::pages::{pages, read, root};
 
 #[test]
 fn the_flags_are_those_of_the_binary() {
@@ -81,19 +81,36 @@ fn the_exit_codes_are_those_of_the_binaries() {
     agree("exit-codes.md", "kubectl per-node", &made);
 }
 
-/// Every page of docs/ is reached from its index, directly or by a page that is.
+/// Every page of docs/ is reached from its index, directly or by the README of its own directory.
 #[test]
 fn every_page_is_in_the_index() {
     let index = read("docs/README.md");
-    let decisions = read("docs/decisions/README.md");
     for (page, _) in pages() {
-        let Some(page) = page.strip_prefix("docs/") else { continue };
-        let listed = match page.split_once('/') {
-            Some(("decisions", decision)) => {
-                decisions.contains(&format!("]({decision})")) || decision == "README.md"
-            }
-            Some(_) | None => index.contains(&format!("]({page})")) || page == "README.md",
-        };
-        assert!(listed, "docs/{page} is in no index");
+        let Some(page) = page.strip_prefix("docs/").filter(|page| *page != "README.md") else { continue };
+        let by_directory = page.rsplit_once('/').is_some_and(|(directory, name)| {
+            let readme = root().join("docs").join(directory).join("README.md");
+            std::fs::read_to_string(readme).is_ok_and(|text| text.contains(&format!("]({name})")))
+        });
+        assert!(index.contains(&format!("]({page})")) || by_directory, "docs/{page} is in no index");
     }
+}
+
+/// A metric that was renamed is renamed in every page.
+#[test]
+fn every_metric_that_a_page_names_is_in_the_reference() {
+    let reference = read("docs/reference/metrics.md");
+    let mut offences = Vec::new();
+    let mut named = 0;
+    for (page, text) in pages() {
+        for (at, _) in text.match_indices("`per_node_") {
+            let name: String =
+                text[at + 1..].chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+            named += 1;
+            if !reference.contains(&format!("| `{name}` |")) {
+                offences.push(format!("{page}: {name}"));
+            }
+        }
+    }
+    assert!(named > 30, "{named} names");
+    assert!(offences.is_empty(), "metrics that are not there:\n  {}", offences.join("\n  "));
 }
