@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_plugins_namespace_is_the_one_that_deploy_uses() {
-        let manifest = include_str!("../../deploy/namespace.yaml");
+        let manifest = include_str!("../../deploy/base/namespace.yaml");
         assert!(manifest.contains(&format!("name: {PLUGIN_NAMESPACE}\n")));
     }
 }

@@ -18,10 +18,10 @@ pub const SERVICE_ACCOUNT: &str = "per-node";
 /// What the plugin's pods are found by.
 pub const POD_LABELS: &str = "app.kubernetes.io/name=per-node";
 
-const RBAC: &str = include_str!("../../deploy/rbac.yaml");
-const CSI_DRIVER: &str = include_str!("../../deploy/csi-driver.yaml");
+const RBAC: &str = include_str!("../../deploy/base/rbac.yaml");
+const CSI_DRIVER: &str = include_str!("../../deploy/base/csi-driver.yaml");
 #[cfg(test)]
-const DAEMON_SET: &str = include_str!("../../deploy/daemon-set.yaml");
+const DAEMON_SET: &str = include_str!("../../deploy/base/daemon-set.yaml");
 
 /// The CSIDriver object as it is installed.
 pub fn csi_driver() -> CSIDriver {
@@ -31,7 +31,7 @@ pub fn csi_driver() -> CSIDriver {
 /// What the plugin's service account may do: verb, resource, and the one object's name where it is one.
 pub fn rights() -> Vec<(String, String, Option<String>)> {
     let objects: Vec<serde_json::Value> =
-        serde_saphyr::from_multiple(RBAC).expect("deploy/rbac.yaml is YAML");
+        serde_saphyr::from_multiple(RBAC).expect("deploy/base/rbac.yaml is YAML");
     let role = objects.into_iter().find(|object| object["kind"] == "ClusterRole").expect("a ClusterRole");
     let role: ClusterRole = serde_json::from_value(role).expect("a ClusterRole of the API");
     let mut rights = Vec::new();

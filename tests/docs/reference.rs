@@ -16,7 +16,7 @@ fn the_flags_are_those_of_the_binary() {
 /// Each rule of the role, with the comment that stands above it in the manifest.
 #[test]
 fn c32_the_rights_are_those_of_the_role() {
-    let manifest = read("deploy/rbac.yaml");
+    let manifest = read("deploy/base/rbac.yaml");
     let mut made = head(&["verbs", "resource", "for"]);
     let mut why = String::new();
     let mut rules = 0;

@@ -14,9 +14,9 @@ async fn cluster() -> ObjectsApi {
     let manifest = |text: &str| serde_saphyr::from_str::<Value>(text).expect("a manifest");
     api.put(
         "/apis/storage.k8s.io/v1/csidrivers/per-node.liken.sh",
-        manifest(include_str!("../../deploy/csi-driver.yaml")),
+        manifest(include_str!("../../deploy/base/csi-driver.yaml")),
     );
-    let mut daemon_set = manifest(include_str!("../../deploy/daemon-set.yaml"));
+    let mut daemon_set = manifest(include_str!("../../deploy/base/daemon-set.yaml"));
     daemon_set["status"] = json!({"currentNumberScheduled": 2, "desiredNumberScheduled": 2, "numberMisscheduled": 0,
                                   "numberReady": 2});
     api.put("/apis/apps/v1/namespaces/per-node/daemonsets/per-node", daemon_set);

@@ -54,7 +54,7 @@ async fn cluster() -> ObjectsApi {
         "/apis/apps/v1/namespaces/ci/deployments/build",
         json!({"metadata": {"namespace": "ci", "name": "build"}, "spec": {"selector": {}, "template": {}}}),
     );
-    let manifest = include_str!("../../deploy/csi-driver.yaml");
+    let manifest = include_str!("../../deploy/base/csi-driver.yaml");
     let csi_driver: Value = serde_saphyr::from_str(manifest).expect("the manifest");
     api.put("/apis/storage.k8s.io/v1/csidrivers/per-node.liken.sh", csi_driver);
     api.put("/api/v1/nodes/n1", json!({"metadata": {"name": "n1"}}));

@@ -177,7 +177,7 @@ fn note(unread: &mut Vec<String>, why: String) {
     }
 }
 
-/// Asks the API server what the plugin's service account may do: each right of deploy/rbac.yaml.
+/// Asks the API server what the plugin's service account may do: each right of deploy/base/rbac.yaml.
 async fn rights(
     api: &Api,
     namespace: &str,

@@ -29,7 +29,7 @@ pub fn csi_driver_wrong(facts: &Facts) -> Vec<Finding> {
             let finding = if one.blocks { Finding::certain(sentence) } else { Finding::note(sentence) };
             finding
                 .because(format!(
-                    "spec.{} is {}, and deploy/csi-driver.yaml has {}",
+                    "spec.{} is {}, and deploy/base/csi-driver.yaml has {}",
                     one.field, one.is, one.should_be
                 ))
                 .then(csi_driver::remedy(one, &facts.driver_name))

@@ -61,9 +61,9 @@ fn c32_the_plugin_may_list_volumes_and_post_events_and_nothing_else() {
     }
 }
 
-/// The objects of a file of deploy/.
+/// The object of a file of deploy/base.
 fn deployed(file: &str) -> Value {
-    let path = repository().join("deploy").join(file);
+    let path = repository().join("deploy/base").join(file);
     serde_saphyr::from_str(&std::fs::read_to_string(path).expect("a manifest")).expect("one object")
 }
 

@@ -39,7 +39,7 @@ fn wait_fault(node: &Node, check: &str) {
 }
 
 fn apply_csi_driver() {
-    let file = repository().join("deploy/csi-driver.yaml");
+    let file = repository().join("deploy/base/csi-driver.yaml");
     cluster().kubectl(&["apply", "-f", file.to_str().expect("a path of text")]);
 }
 
@@ -160,7 +160,7 @@ fn why_tells_of_a_node_whose_kubelet_is_away() {
 fn c32_doctor_tells_of_a_right_that_the_plugin_lacks() {
     run("doctor-rights", |case| {
         let node = &case.cluster.first;
-        let rbac = repository().join("deploy/rbac.yaml");
+        let rbac = repository().join("deploy/base/rbac.yaml");
         broken(
             || {
                 let patch = r#"[{"op": "replace", "path": "/rules/2/verbs", "value": ["create"]}]"#;

@@ -1,0 +1,84 @@
+//! What is rendered, judged by others: `helm lint`, and kubeconform with schemas of a real API server (tests/deploy/schemas; how
+//! they are made stands in tests/deploy/write-schemas).
+
+use std::io::Write as _;
+
+use super::render::{INSTALLATIONS, Installation, is_hook, objects, template};
+use super::tool::{chart, repository, run};
+
+/// Objects of OpenShift alone, of which a Kubernetes API server has no schema.
+const NOT_KUBERNETES: &str = "SecurityContextConstraints";
+
+/// Every field has to be one that the API server knows.
+fn judge(text: &str, kubernetes: &str) -> Result<String, String> {
+    let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().expect("a file");
+    file.write_all(text.as_bytes()).expect("written");
+    let schemas = repository().join("tests/deploy/schemas");
+    let location = format!("{}/{{{{.ResourceKind}}}}.json", schemas.display());
+    let path = file.path().to_str().expect("a path of text").to_owned();
+    let strict = ["-strict", "-summary", "-schema-location", &location, "-skip", NOT_KUBERNETES];
+    run("kubeconform", strict.into_iter().chain(["-kubernetes-version", kubernetes, &path]))
+}
+
+const KUBERNETES: &str = "1.37.2";
+
+fn as_yaml(objects: &[serde_json::Value]) -> String {
+    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+}
+
+#[test]
+#[ignore = "needs the tools of tests/deploy/build-tools"]
+fn helm_finds_nothing_to_lint() {
+    for installation in &INSTALLATIONS {
+        let chart = chart();
+        let chart = chart.to_str().expect("a path of text");
+        let said = run("helm", ["lint", "--strict", chart, &installation.values()]).expect("helm lint");
+        assert!(said.contains("0 chart(s) failed"), "{said}");
+        // An icon is all it may want.
+        let wanted: Vec<_> = said.lines().filter(|line| line.starts_with('[')).collect();
+        assert!(wanted.iter().all(|line| line.contains("icon is recommended")), "{wanted:#?}");
+    }
+}
+
+#[test]
+#[ignore = "needs the tools of tests/deploy/build-tools"]
+fn every_object_has_only_fields_that_the_api_server_knows() {
+    for installation in &INSTALLATIONS {
+        for render in [Installation::by_chart, Installation::by_overlay] {
+            let said = judge(&as_yaml(&render(installation)), KUBERNETES);
+            let said = said.unwrap_or_else(|said| panic!("{}: {said}", installation.name));
+            assert!(said.contains("Invalid: 0, Errors: 0"), "{said}");
+        }
+    }
+    // With everything on that is off.
+    let all = [
+        "--set=test.image=busybox",
+        "--set=hostNetwork=true",
+        "--set=csiDriver.preventPodSchedulingIfMissing=true",
+        "--set-json=image={\"digest\":\"sha256:0000000000000000000000000000000000000000000000000000000000000000\",\"pullSecrets\":[{\"name\":\"pull\"}]}",
+        "--set-json=affinity={\"nodeAffinity\":{}}",
+        "--set-json=podLabels={\"team\":\"storage\"}",
+        "--set-json=podAnnotations={\"example.org/note\":\"1\"}",
+        "--set-json=extraEnv=[{\"name\":\"RUST_LOG\",\"value\":\"debug\"}]",
+        "--set-json=extraVolumes=[{\"name\":\"extra\",\"emptyDir\":{}}]",
+        "--set-json=extraVolumeMounts=[{\"name\":\"extra\",\"mountPath\":\"/extra\"}]",
+        "--set-json=test.tolerations=[{\"operator\":\"Exists\"}]",
+    ];
+    let rendered = template("elsewhere", &all).expect("it renders");
+    judge(&rendered, KUBERNETES).expect("every object");
+    let objects = objects(&rendered);
+    let named = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("one")["metadata"]["name"].clone();
+    assert_eq!(named("ClusterRole"), "per-node-elsewhere");
+    assert_eq!(objects.iter().filter(|object| is_hook(object)).count(), 3);
+}
+
+/// The judge itself: it sees a field that is none.
+#[test]
+#[ignore = "needs the tools of tests/deploy/build-tools"]
+fn a_field_that_is_none_is_found() {
+    let mut objects = INSTALLATIONS[0].by_chart();
+    let daemon_set = objects.iter_mut().find(|object| object["kind"] == "DaemonSet").expect("a DaemonSet");
+    daemon_set["spec"]["template"]["spec"]["containers"][0]["argz"] = serde_json::json!([]);
+    let said = judge(&as_yaml(&objects), KUBERNETES).expect_err("argz is no field");
+    assert!(said.contains("argz"), "{said}");
+}
