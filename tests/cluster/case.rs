@@ -76,8 +76,15 @@ impl Case {
 
     /// A volume and its claim, both named like the handle, bound. Gives back the handle.
     pub fn bound_volume(&self, suffix: &str, mode: &str) -> String {
+        self.bound_volume_of(manifest::DRIVER, suffix, mode)
+    }
+
+    /// The same of a driver of another name.
+    pub fn bound_volume_of(&self, driver: &str, suffix: &str, mode: &str) -> String {
         let handle = self.handle(suffix);
-        self.apply(&manifest::volume(&handle, &handle, mode, &self.name, &handle));
+        let mut volume = manifest::volume(&handle, &handle, mode, &self.name, &handle);
+        volume["spec"]["csi"]["driver"] = driver.into();
+        self.apply(&volume);
         self.apply(&manifest::claim(&handle, mode));
         self.wait_bound(&handle);
         handle

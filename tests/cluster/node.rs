@@ -46,6 +46,18 @@ impl Node {
         }
     }
 
+    /// The same node as an installation of another name sees it: another DaemonSet, another store.
+    pub fn with_installation(&self, name: &'static str) -> Self {
+        Self {
+            name: self.name,
+            daemon_set: name,
+            kubelet_dir: self.kubelet_dir.clone(),
+            var: self.var.clone(),
+            store: name,
+            pid_file: self.pid_file.clone(),
+        }
+    }
+
     /// The number with which the harness knows the node.
     pub fn number(&self) -> &'static str {
         &self.name["node-".len()..]

@@ -34,7 +34,12 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Starts one and waits for its first blocks.
     pub fn start(case: &'a Case, node: &'a Node) -> Self {
-        let handle = case.bound_volume(&format!("blocks-{}", node.number()), "ReadWriteMany");
+        Self::start_of(manifest::DRIVER, case, node)
+    }
+
+    /// The same with a volume of a driver of another name.
+    pub fn start_of(driver: &str, case: &'a Case, node: &'a Node) -> Self {
+        let handle = case.bound_volume_of(driver, &format!("blocks-{}", node.number()), "ReadWriteMany");
         let pod = format!("writer-{}", node.number());
         let mut manifest = manifest::pod(&pod, Some(node.name), &handle, SCRIPT);
         manifest["spec"]["restartPolicy"] = "Always".into();
@@ -43,6 +48,11 @@ impl<'a> Writer<'a> {
         let writer = Self { case, node, pod, handle, uid };
         writer.writes_on();
         writer
+    }
+
+    /// The volume it writes to, which is also its claim and its handle.
+    pub fn volume(&self) -> &str {
+        &self.handle
     }
 
     /// How many blocks there are.

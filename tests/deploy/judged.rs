@@ -2,6 +2,7 @@
 //! they are made stands in tests/deploy/write-schemas).
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use super::render::{INSTALLATIONS, Installation, is_hook, objects, template};
 use super::tool::{chart, repository, run};
@@ -10,17 +11,17 @@ use super::tool::{chart, repository, run};
 const NOT_KUBERNETES: &str = "SecurityContextConstraints";
 
 /// Every field has to be one that the API server knows.
-fn judge(text: &str, kubernetes: &str) -> Result<String, String> {
+fn judge(text: &str) -> Result<String, String> {
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().expect("a file");
     file.write_all(text.as_bytes()).expect("written");
-    let schemas = repository().join("tests/deploy/schemas");
-    let location = format!("{}/{{{{.ResourceKind}}}}.json", schemas.display());
+    let location = format!("{}/{{{{.ResourceKind}}}}.json", schemas().display());
     let path = file.path().to_str().expect("a path of text").to_owned();
-    let strict = ["-strict", "-summary", "-schema-location", &location, "-skip", NOT_KUBERNETES];
-    run("kubeconform", strict.into_iter().chain(["-kubernetes-version", kubernetes, &path]))
+    run("kubeconform", ["-strict", "-summary", "-schema-location", &location, "-skip", NOT_KUBERNETES, &path])
 }
 
-const KUBERNETES: &str = "1.37.2";
+fn schemas() -> PathBuf {
+    repository().join("tests/deploy/schemas")
+}
 
 fn as_yaml(objects: &[serde_json::Value]) -> String {
     objects.iter().map(|object| format!("---\n{object}\n")).collect()
@@ -45,7 +46,7 @@ fn helm_finds_nothing_to_lint() {
 fn every_object_has_only_fields_that_the_api_server_knows() {
     for installation in &INSTALLATIONS {
         for render in [Installation::by_chart, Installation::by_overlay] {
-            let said = judge(&as_yaml(&render(installation)), KUBERNETES);
+            let said = judge(&as_yaml(&render(installation)));
             let said = said.unwrap_or_else(|said| panic!("{}: {said}", installation.name));
             assert!(said.contains("Invalid: 0, Errors: 0"), "{said}");
         }
@@ -65,11 +66,19 @@ fn every_object_has_only_fields_that_the_api_server_knows() {
         "--set-json=test.tolerations=[{\"operator\":\"Exists\"}]",
     ];
     let rendered = template("elsewhere", &all).expect("it renders");
-    judge(&rendered, KUBERNETES).expect("every object");
+    judge(&rendered).expect("every object");
     let objects = objects(&rendered);
     let named = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("one")["metadata"]["name"].clone();
     assert_eq!(named("ClusterRole"), "per-node-elsewhere");
     assert_eq!(objects.iter().filter(|object| is_hook(object)).count(), 3);
+}
+
+#[test]
+fn the_schemas_are_of_the_version_that_the_cluster_runs() {
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file");
+    let versions = read(repository().join("tests/cluster/lib/versions.sh"));
+    let cluster = versions.lines().find_map(|line| line.strip_prefix("default_k8s_version="));
+    assert_eq!(cluster, Some(read(schemas().join("VERSION")).trim()), "run tests/deploy/write-schemas");
 }
 
 /// The judge itself: it sees a field that is none.
@@ -79,6 +88,6 @@ fn a_field_that_is_none_is_found() {
     let mut objects = INSTALLATIONS[0].by_chart();
     let daemon_set = objects.iter_mut().find(|object| object["kind"] == "DaemonSet").expect("a DaemonSet");
     daemon_set["spec"]["template"]["spec"]["containers"][0]["argz"] = serde_json::json!([]);
-    let said = judge(&as_yaml(&objects), KUBERNETES).expect_err("argz is no field");
+    let said = judge(&as_yaml(&objects)).expect_err("argz is no field");
     assert!(said.contains("argz"), "{said}");
 }

@@ -18,6 +18,7 @@ mod confined;
 mod file_system;
 mod file_systems;
 mod host;
+mod layouts;
 mod lifetime;
 mod logs;
 mod ls;
