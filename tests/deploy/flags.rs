@@ -57,7 +57,8 @@ fn value_name(flag: &str) -> String {
 
 /// The configuration of a command line. A flag that comes twice counts as it comes last, as variables of the pod do not.
 fn configuration(arguments: &[String]) -> ServeConfig {
-    let given = |flag: &str| arguments.iter().any(|one| one.starts_with(flag.split('=').next().expect("a name")));
+    let given =
+        |flag: &str| arguments.iter().any(|one| one.starts_with(flag.split('=').next().expect("a name")));
     let of_the_pod = OF_THE_POD.iter().filter(|flag| !given(flag)).map(|flag| (*flag).to_owned());
     let typed = ["per-node".to_owned()].into_iter().chain(arguments.to_vec()).chain(of_the_pod);
     match CommandLine::try_parse_from(typed).expect("flags the binary knows").command {
@@ -76,8 +77,9 @@ fn by_chart(serve: &Value) -> Result<Vec<String>, String> {
 
 #[test]
 fn every_flag_is_a_value_and_every_value_is_a_flag() {
-    let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(chart().join("values.yaml")).expect("values"))
-        .expect("YAML");
+    let values: Value =
+        serde_saphyr::from_str(&std::fs::read_to_string(chart().join("values.yaml")).expect("values"))
+            .expect("YAML");
     let there: BTreeSet<String> = values["serve"].as_object().expect("serve").keys().cloned().collect();
     assert_eq!(there, flags().iter().map(|flag| value_name(flag)).collect());
     assert_eq!(flags(), samples().into_iter().map(|(flag, _)| flag.to_owned()).collect(), "samples");
@@ -100,7 +102,11 @@ fn each_value_reaches_the_binary_as_its_flag() {
         }
         let (chart, typed) = (configuration(&by_value), configuration(&by_flag));
         assert_eq!(format!("{chart:?}"), format!("{typed:?}"), "{flag}");
-        assert_ne!(format!("{chart:?}"), format!("{:?}", configuration(&plain)), "{flag}: no other than the default");
+        assert_ne!(
+            format!("{chart:?}"),
+            format!("{:?}", configuration(&plain)),
+            "{flag}: no other than the default"
+        );
     }
 }
 
@@ -111,7 +117,8 @@ fn c44_paths_and_port_are_the_same_inside_and_outside() {
     let serve = json!({
         "kubeletDir": "/data/kubelet", "store": "/data/copies", "http": "[::]:9900", "storeMountRequired": true
     });
-    let rendered = objects(&template("per-node", &[&format!("--set-json=serve={serve}")]).expect("it renders"));
+    let rendered =
+        objects(&template("per-node", &[&format!("--set-json=serve={serve}")]).expect("it renders"));
     let daemon_set = rendered.iter().find(|object| object["kind"] == "DaemonSet").expect("a DaemonSet");
     let pod = &daemon_set["spec"]["template"]["spec"];
     let container = &pod["containers"][0];

@@ -52,11 +52,13 @@ fn every_object_has_only_fields_that_the_api_server_knows() {
         }
     }
     // With everything on that is off.
+    let digest = format!("--set=image.digest=sha256:{}", "0".repeat(64));
     let all = [
         "--set=test.image=busybox",
         "--set=hostNetwork=true",
         "--set=csiDriver.preventPodSchedulingIfMissing=true",
-        "--set-json=image={\"digest\":\"sha256:0000000000000000000000000000000000000000000000000000000000000000\",\"pullSecrets\":[{\"name\":\"pull\"}]}",
+        "--set-json=image.pullSecrets=[{\"name\":\"pull\"}]",
+        &digest,
         "--set-json=affinity={\"nodeAffinity\":{}}",
         "--set-json=podLabels={\"team\":\"storage\"}",
         "--set-json=podAnnotations={\"example.org/note\":\"1\"}",
@@ -68,7 +70,9 @@ fn every_object_has_only_fields_that_the_api_server_knows() {
     let rendered = template("elsewhere", &all).expect("it renders");
     judge(&rendered).expect("every object");
     let objects = objects(&rendered);
-    let named = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("one")["metadata"]["name"].clone();
+    let named = |kind: &str| {
+        objects.iter().find(|object| object["kind"] == kind).expect("one")["metadata"]["name"].clone()
+    };
     assert_eq!(named("ClusterRole"), "per-node-elsewhere");
     assert_eq!(objects.iter().filter(|object| is_hook(object)).count(), 3);
 }

@@ -31,7 +31,10 @@ impl Installation {
     /// What `helm template` makes of the chart.
     pub fn by_chart(&self) -> Vec<Value> {
         // The base has a name for an overlay to replace, the chart the image that it was released with.
-        objects(&template(self.namespace, &[&self.values(), "--set=image.tag=latest"]).expect("the chart renders"))
+        objects(
+            &template(self.namespace, &[&self.values(), "--set=image.tag=latest"])
+                .expect("the chart renders"),
+        )
     }
 
     /// What `kustomize build` makes of the overlay.

@@ -145,7 +145,14 @@ fn target(of: &str, pod: &str, uid: &str, state: TargetState, since: Option<Wall
     }
 }
 
-fn series(name: &str, subject: Subject, reason: Reason, message: &str, last: Wall, counts: (u32, u32)) -> Series {
+fn series(
+    name: &str,
+    subject: Subject,
+    reason: Reason,
+    message: &str,
+    last: Wall,
+    counts: (u32, u32),
+) -> Series {
     let key = SeriesKey { subject, reason, message: message.to_owned() };
     let name = serde_json::from_value(json!(name)).expect("a name");
     Series { name, key, first: AT, last, count: counts.0, posted: counts.1 }
@@ -235,7 +242,10 @@ async fn c40_the_layout_that_is_written_has_its_text_in_the_tree() {
         layout.build(store.path(), KUBELET_DIR);
         signature(store.path()) == today
     });
-    assert!(known, "no text in tests/process/layouts has this layout: add one, and keep the others\n{today:#?}");
+    assert!(
+        known,
+        "no text in tests/process/layouts has this layout: add one, and keep the others\n{today:#?}"
+    );
 }
 
 /// Every record of every text is read as what it says.
@@ -257,7 +267,11 @@ async fn c40_the_records_of_each_layout_are_read() {
         let going: Vec<_> = records.trash_records().into_iter().map(|(_, handle)| handle).collect();
         assert!(going.contains(&handle("going")), "{name}");
         let kept: Vec<_> = records.kept_trash().into_iter().map(|copy| (copy.handle, copy.kept)).collect();
-        assert_eq!(kept, if layout.has("\"kept\"") { vec![(handle("kept"), KEPT)] } else { vec![] }, "{name}");
+        assert_eq!(
+            kept,
+            if layout.has("\"kept\"") { vec![(handle("kept"), KEPT)] } else { vec![] },
+            "{name}"
+        );
         let condemned = if layout.has("condemned\":") { vec![(handle("other"), CONDEMNED)] } else { vec![] };
         assert_eq!(records.condemned(), condemned, "{name}");
         let mut read = records.series();

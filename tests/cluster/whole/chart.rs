@@ -116,7 +116,8 @@ fn from_kustomize_to_nothing(case: &Case, node: &Node) {
     let writer = Writer::start_of(DRIVER, case, node);
 
     // What kustomize has installed becomes the release's, and no plugin is restarted for it.
-    let (before, generation) = (plugin_uid(), api().get(DAEMON_SET).expect("it")["metadata"]["generation"].clone());
+    let (before, generation) =
+        (plugin_uid(), api().get(DAEMON_SET).expect("it")["metadata"]["generation"].clone());
     let notes = with_chart(&["install", "--take-ownership"], &[]);
     assert!(notes.contains(&format!("helm test {RELEASE}")) && !notes.contains("CAUTION"), "{notes}");
     let taken = api().get(DAEMON_SET).expect("the DaemonSet");
@@ -146,7 +147,12 @@ fn from_kustomize_to_nothing(case: &Case, node: &Node) {
     with_chart(&["install"], &[]);
     wait_ready(node);
     writer.noticed_nothing();
-    case.apply(&manifest::pod("again", Some(node.name), "c40-chart-upgraded", "cat /data/file > /data/found"));
+    case.apply(&manifest::pod(
+        "again",
+        Some(node.name),
+        "c40-chart-upgraded",
+        "cat /data/file > /data/found",
+    ));
     case.wait_running("again");
     wait_until("its copy's file", || node.read("c40-chart-upgraded", "found").as_deref() == Some("kept\n"));
     remove_everything_as_the_notes_say(case, node, &writer);
