@@ -10,7 +10,6 @@ use serde_json::Value;
 use crate::api::api;
 use crate::case::{Case, run};
 use crate::cluster::{cluster, repository};
-use crate::manifest;
 use crate::node::Node;
 use crate::wait::{KUBECTL_PATIENCE, wait_until};
 use crate::writer::Writer;
@@ -87,9 +86,11 @@ fn replaced_by(case: &Case, writer: &Writer<'_>, node: &Node, pod: &str, step: i
 }
 
 /// Runs `body` with the second installation, and ends it whatever came of that.
-fn with_second_installation(body: impl FnOnce()) {
+fn with_second_installation(case: &Case, body: impl FnOnce()) {
     let outcome = catch_unwind(AssertUnwindSafe(body));
     if outcome.is_err() {
+        // While there is a plugin to unmount what they have.
+        cluster().kubectl_with(&["--namespace", &case.name, "delete", "pods", "--all", "--timeout=30s"], "");
         let shown = ["get", "pods,events,daemonsets", "--namespace", NAMESPACE];
         println!("{}", String::from_utf8_lossy(&cluster().kubectl_with(&shown, "").stdout));
         helm_with(&["uninstall", RELEASE, "--ignore-not-found"]);
@@ -106,7 +107,7 @@ fn with_second_installation(body: impl FnOnce()) {
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c40_the_chart_is_installed_upgraded_rolled_back_and_removed_under_pods_that_write() {
     let node = &cluster().first.with_installation(NAMESPACE);
-    run("c40-chart", |case| with_second_installation(|| from_kustomize_to_nothing(case, node)));
+    run("c40-chart", |case| with_second_installation(case, || from_kustomize_to_nothing(case, node)));
 }
 
 fn from_kustomize_to_nothing(case: &Case, node: &Node) {
@@ -114,15 +115,27 @@ fn from_kustomize_to_nothing(case: &Case, node: &Node) {
     cluster().kubectl(&["apply", "-k", overlay.to_str().expect("a path of text")]);
     wait_ready(node);
     let writer = Writer::start_of(DRIVER, case, node);
+    let kept = case.bound_volume_of(DRIVER, "kept", "ReadWriteMany");
+    case.running_pod("before", node, &kept, "echo kept > /data/file");
+    wait_until("the pod's file", || node.read(&kept, "file").is_some());
+    taken_over_without_a_restart();
+    writer.noticed_nothing();
 
-    // What kustomize has installed becomes the release's, and no plugin is restarted for it.
-    let (before, generation) =
-        (plugin_uid(), api().get(DAEMON_SET).expect("it")["metadata"]["generation"].clone());
-    let notes = with_chart(&["install", "--take-ownership"], &[]);
+    // The plugin goes; pods, copies and what they write stay.
+    case.delete("pod", "before");
+    helm(&["uninstall", RELEASE, "--wait"]);
+    wait_until("the plugin to go", || api().items(PODS).is_empty() && !registered(node));
+    assert!(api().get(&format!("/apis/storage.k8s.io/v1/csidrivers/{DRIVER}")).is_none());
+    writer.noticed_nothing();
+    assert_eq!(node.read(&kept, "file").as_deref(), Some("kept\n"));
+
+    // Installed again, by helm alone, it finds them.
+    let notes = with_chart(&["install"], &[]);
     assert!(notes.contains(&format!("helm test {RELEASE}")) && !notes.contains("CAUTION"), "{notes}");
-    let taken = api().get(DAEMON_SET).expect("the DaemonSet");
-    assert_eq!(taken["metadata"]["labels"]["app.kubernetes.io/managed-by"], "Helm");
-    assert_eq!((plugin_uid(), &taken["metadata"]["generation"]), (before, &generation));
+    wait_ready(node);
+    writer.noticed_nothing();
+    case.running_pod("after", node, &kept, "cp /data/file /data/found");
+    wait_until("its copy's file", || node.read(&kept, "found").as_deref() == Some("kept\n"));
     the_test_pod_passes_and_leaves_nothing(node);
 
     cluster().call(&["upgrade_image"]);
@@ -132,30 +145,17 @@ fn from_kustomize_to_nothing(case: &Case, node: &Node) {
     replaced_by(case, &writer, node, "rolled-back", || {
         helm(&["rollback", RELEASE, "1"]);
     });
+    remove_everything_as_the_notes_say(case, node, &[writer.volume(), &kept]);
+}
 
-    // The plugin goes; pods, copies and what they write stay.
-    case.delete("pod", "upgraded");
-    helm(&["uninstall", RELEASE, "--wait"]);
-    wait_until("the plugin to go", || api().items(PODS).is_empty() && !registered(node));
-    assert!(api().get(&format!("/apis/storage.k8s.io/v1/csidrivers/{DRIVER}")).is_none());
-    writer.noticed_nothing();
-    for handle in ["c40-chart-upgraded", "c40-chart-rolled-back"] {
-        assert_eq!(node.read(handle, "file").as_deref(), Some("kept\n"), "{handle}");
-    }
-
-    // Installed again it finds them, and removes what its volumes no longer name.
-    with_chart(&["install"], &[]);
-    wait_ready(node);
-    writer.noticed_nothing();
-    case.apply(&manifest::pod(
-        "again",
-        Some(node.name),
-        "c40-chart-upgraded",
-        "cat /data/file > /data/found",
-    ));
-    case.wait_running("again");
-    wait_until("its copy's file", || node.read("c40-chart-upgraded", "found").as_deref() == Some("kept\n"));
-    remove_everything_as_the_notes_say(case, node, &writer);
+/// What kustomize has installed becomes the release's, and no plugin is restarted for it.
+fn taken_over_without_a_restart() {
+    let generation = || api().get(DAEMON_SET).expect("the DaemonSet")["metadata"]["generation"].clone();
+    let before = (plugin_uid(), generation());
+    with_chart(&["install", "--take-ownership", "--force-conflicts"], &[]);
+    let taken = api().get(DAEMON_SET).expect("the DaemonSet");
+    assert_eq!(taken["metadata"]["labels"]["app.kubernetes.io/managed-by"], "Helm");
+    assert_eq!((plugin_uid(), generation()), before);
 }
 
 /// `helm test` makes a volume of its own and takes it away again, with its copy.
@@ -169,10 +169,11 @@ fn the_test_pod_passes_and_leaves_nothing(node: &Node) {
 }
 
 /// Pods, then volumes, then the release and the namespace; the store's directory is left, and can be removed by hand.
-fn remove_everything_as_the_notes_say(case: &Case, node: &Node, writer: &Writer<'_>) {
+fn remove_everything_as_the_notes_say(case: &Case, node: &Node, volumes: &[&str]) {
     case.kubectl(&["delete", "pods", "--all", KUBECTL_PATIENCE]);
-    for suffix in [writer.volume(), "c40-chart-upgraded", "c40-chart-rolled-back"] {
-        case.delete_volume(suffix);
+    let replaced = ["upgraded", "rolled-back"].map(|suffix| format!("{}-{suffix}", case.name));
+    for volume in volumes.iter().copied().chain(replaced.iter().map(String::as_str)) {
+        case.delete_volume(volume);
     }
     let copies = node.store().join("copies");
     wait_until("no copy to be left", || {
