@@ -26,6 +26,8 @@
 //! tests carry, and docs/decisions the reasons for what was hard.
 
 #![deny(unsafe_code)]
+// The documentation is built with private items: it is for whoever works on the code.
+#![allow(rustdoc::private_intra_doc_links)]
 
 pub mod adapters;
 #[cfg(feature = "demo")]

@@ -49,7 +49,7 @@ pub enum Command {
 /// The flags of `serve` as typed.
 #[derive(Debug, Clone, Args)]
 pub struct ServeFlags {
-    /// The CSI socket; by default plugins/<driver-name>/csi.sock below the kubelet's directory
+    /// The CSI socket; by default plugins/DRIVER-NAME/csi.sock below the kubelet's directory
     #[arg(long, env = "CSI_ENDPOINT", value_name = "UNIX-URL")]
     pub endpoint: Option<String>,
     /// The same socket by its path on the host, where that differs

@@ -1,6 +1,6 @@
 //! The `Cluster` port on a real API server.
 //!
-//! Answers from memory come from the live view that a [`Watcher`](super::watcher::Watcher) keeps; the head and a list are
+//! Answers from memory come from the live view that a [`Watcher`] keeps; the head and a list are
 //! asked of the server each time, after a wait that keeps the nodes of a cluster from asking all at once.
 
 use std::sync::Arc;
