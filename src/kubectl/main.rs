@@ -40,16 +40,25 @@ use exit::Exit;
 use failure::Failure;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    if completion::is_asked_for(words.next().as_deref()) {
+        let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        return ended(completion::answer(&words));
+    }
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
         Err(error) => return cli::explain(&error).into(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let ended = match runtime {
+    ended(match runtime {
         Ok(runtime) => runtime.block_on(run(line)),
         Err(error) => Err(Failure::Local { what: "the runtime cannot start", why: error.to_string() }),
-    };
-    match ended {
+    })
+}
+
+/// What a shell is told.
+fn ended(work: Result<Exit, Failure>) -> ExitCode {
+    match work {
         Ok(exit) => exit.into(),
         Err(failure) => {
             output::say(&failure.to_string());

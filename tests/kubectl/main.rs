@@ -2,6 +2,7 @@
 //! it says of nodes that do not answer. Everything runs without privilege.
 
 mod cluster;
+mod completion;
 mod confirm;
 mod doctor;
 mod manifest;
@@ -13,6 +14,9 @@ mod objects_exec;
 mod reach;
 mod release;
 mod rights;
+#[path = "../support/rights_table.rs"]
+#[allow(dead_code)]
+mod rights_table;
 mod status;
 mod tool;
 mod trash;

@@ -3,26 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::objects_api::ObjectsApi;
+use crate::rights_table::rights_of;
 use crate::tool::run;
 
 /// Verb and resource, as the table of docs/kubectl.md has them for `command`.
 pub fn documented(command: &str) -> BTreeSet<(String, String)> {
-    let docs =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/kubectl.md")).expect("docs");
-    let (_, table) = docs.split_once("\n## Rights\n").expect("the section");
-    let rows = table.lines().skip_while(|line| !line.starts_with("| ---")).skip(1);
-    let mut rights = BTreeSet::new();
-    for row in rows.take_while(|line| line.starts_with("| ")) {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let words =
-            |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
-        if words(cells[3]).iter().any(|name| name == command) {
-            let pairs = words(cells[0]).into_iter().map(|verb| (verb, words(cells[1])[0].clone()));
-            rights.extend(pairs);
-        }
-    }
-    assert!(!rights.is_empty(), "no rights of {command} in docs/kubectl.md");
-    rights
+    rights_of(command).into_iter().map(|right| (right.verb, right.resource)).collect()
 }
 
 /// Holds `arguments` of `command` to the table: these rights are used and no others, and each one that is denied is named.
