@@ -9,7 +9,7 @@ use per_node::domain::refusal::Reason;
 use super::facts::{Facts, age, last_seen, told};
 use super::finding::Finding;
 use super::holding::RECENT;
-use super::volumes::handle;
+use super::volumes::{handle, made_anew};
 
 /// States of a container that belong to a pod that is being started.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
@@ -75,7 +75,7 @@ pub fn refused(facts: &Facts) -> Vec<Finding> {
         facts,
         event,
         format!("The driver refuses the volume: {message}."),
-        "Mend the PersistentVolume.",
+        &format!("Mend what it names, and then {}", made_anew(facts)),
     )]
 }
 

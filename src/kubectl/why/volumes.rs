@@ -53,10 +53,22 @@ pub fn mount_options(facts: &Facts) -> Vec<Finding> {
                 Finding::certain(format!("The driver refuses the volume {name}: {rule}."))
                     // What stands there may be sensitive (CSI, mount_flags), so it is not repeated.
                     .because(format!("spec.mountOptions of the volume {name}"))
-                    .then(format!("Take the option out: kubectl edit pv {name}")),
+                    .then(format!(
+                        "Take the option out (kubectl edit pv {name}), and then {}",
+                        made_anew(facts)
+                    )),
             )
         })
         .collect()
+}
+
+/// What a pod needs whose volume was mended: its kubelet goes on with the volume as it was when the pod came.
+pub fn made_anew(facts: &Facts) -> String {
+    format!(
+        "delete the pod, for its kubelet keeps the volume as it was: kubectl delete pod {} -n {}",
+        facts.pod_name(),
+        facts.namespace()
+    )
 }
 
 pub fn inline_volume(facts: &Facts) -> Vec<Finding> {

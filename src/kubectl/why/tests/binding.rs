@@ -195,6 +195,10 @@ fn c05_a_mount_option_that_is_not_served_is_not_repeated() {
     });
     let finding = finds(&facts, &["MountOptions"]);
     assert!(!format!("{finding:?}").contains("SECRET"));
+    assert!(
+        finding.remedy.contains("and then delete the pod"),
+        "the kubelet looks at no mended volume: {finding:?}"
+    );
 }
 
 #[test]

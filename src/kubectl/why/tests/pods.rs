@@ -190,6 +190,10 @@ fn c30_the_drivers_refusals_are_passed_on_with_their_text() {
     facts.events = Seen::Is(vec![event("PerNodeVolumeRefused", "per-node.liken.sh", text, 2)]);
     let finding = finds(&facts, &["Refused"]);
     assert!(finding.sentence.contains(text) && finding.certainty == Certainty::Certain, "{finding:?}");
+    assert!(
+        finding.remedy.contains("and then delete the pod"),
+        "the kubelet looks at no mended volume: {finding:?}"
+    );
     facts.events = Seen::Is(vec![event("PerNodeVolumeRefused", "per-node.liken.sh", text, 40)]);
     assert_eq!(finds(&facts, &["Refused"]).certainty, Certainty::Likely);
 }
