@@ -267,6 +267,24 @@ fn every_clause_has_a_test_that_carries_its_number() {
     assert_none(offences, "clauses");
 }
 
+/// Each cause that `kubectl per-node why` knows is made in a real cluster, and waited for by its word. One that cannot be made
+/// there would stand here with the reason; there is none.
+#[test]
+fn every_cause_of_why_has_a_case_on_the_real_cluster() {
+    let table = fs::read_to_string(root().join("src/kubectl/why/causes.rs")).expect("the table of causes");
+    let causes: Vec<&str> =
+        table.split("Cause { id: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(causes.len() > 30, "the table of causes is not where it was");
+    let cases: Vec<String> = rust_files("tests/cluster")
+        .into_iter()
+        .filter(|(_, text)| text.contains("wait_cause("))
+        .map(|(_, text)| text.lines().map(code).collect::<Vec<_>>().join("\n"))
+        .collect();
+    let is_made = |cause: &&str| cases.iter().any(|text| text.contains(&format!("\"{cause}\"")));
+    let missing = causes.into_iter().filter(|cause| !is_made(cause)).map(str::to_owned).collect();
+    assert_none(missing, "causes without a case in tests/cluster");
+}
+
 /// Where the links of a Markdown text lead that stay in the tree.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let ends = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());

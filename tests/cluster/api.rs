@@ -49,6 +49,13 @@ impl Api {
         self.runtime.block_on(self.client.request::<Value>(request)).ok()
     }
 
+    /// Posts an object to a path, and gives back the answer. Panics where it is refused.
+    pub fn create(&self, path: &str, object: &Value) -> Value {
+        let request = http::Request::post(path).header("content-type", "application/json");
+        let request = request.body(object.to_string().into_bytes()).expect("a request");
+        self.runtime.block_on(self.client.request(request)).expect("the object is made")
+    }
+
     /// Makes objects below a path, many at a time. Panics where one is refused.
     pub fn create_all(&self, path: &str, objects: &[Value]) {
         let all = futures_util::stream::iter(objects).for_each_concurrent(AT_ONCE, async |object| {

@@ -42,6 +42,16 @@ pub fn run(name: &str, body: impl FnOnce(&Case)) {
     }
 }
 
+/// Breaks something that is not the case's own, runs `body`, and mends it whatever came of that.
+pub fn broken(breaks: impl FnOnce(), body: impl FnOnce(), mends: impl FnOnce()) {
+    breaks();
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    mends();
+    if let Err(panic) = outcome {
+        resume_unwind(panic);
+    }
+}
+
 impl Case {
     fn begin(&self) {
         // That of a run before this one may still be on its way out.

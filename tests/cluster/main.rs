@@ -10,9 +10,14 @@
 mod api;
 mod case;
 mod cluster;
+#[path = "../browser/devtools.rs"]
+#[allow(dead_code)]
+mod devtools;
 mod manifest;
 mod node;
 mod plugin;
+#[path = "../support/rights_table.rs"]
+mod rights_table;
 mod tool;
 mod wait;
 mod writer;

@@ -68,6 +68,18 @@ impl Node {
         self.var.join("lib").join(self.store)
     }
 
+    /// The store, as the node sees it.
+    pub fn store_path(&self) -> String {
+        format!("/var/lib/{}", self.store)
+    }
+
+    /// A path of the node through its own mounts, where something is mounted over its disk.
+    pub fn inside(&self, path: &str) -> PathBuf {
+        let record = std::fs::read_to_string(&self.pid_file).expect("the node runs");
+        let init = record.split(' ').next().unwrap_or_default();
+        PathBuf::from(format!("/proc/{init}/root{path}"))
+    }
+
     /// A handle's copy, from outside.
     pub fn copy(&self, handle: &str) -> PathBuf {
         self.store().join("copies").join(handle)

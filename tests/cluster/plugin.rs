@@ -1,8 +1,13 @@
 //! What happens to the plugin's own pod: killed, taken away, brought back. Always from outside, as a node or an operator does it.
 
+use serde_json::{Value, json};
+
 use super::cluster::{cluster, repository};
 use super::node::Node;
 use super::wait::wait_until;
+
+/// The first argument of the plugin's container after `serve`.
+const FIRST_FLAG: &str = "/spec/template/spec/containers/0/args/1";
 
 /// The container the plugin runs in now, as far as the API server has been told.
 pub fn container_id(node: &Node) -> Option<String> {
@@ -71,6 +76,23 @@ pub fn unselect(node: &Node) {
 pub fn bring_back(node: &Node) {
     select(node, "null");
     wait_ready(node);
+}
+
+/// Gives the plugin more flags, the first ones after `serve`. Its DaemonSet replaces its pod.
+pub fn add_flags(node: &Node, flags: &[&str]) {
+    let add = |flag: &&str| json!({"op": "add", "path": FIRST_FLAG, "value": flag});
+    patch(node, flags.iter().map(add).collect());
+}
+
+/// Takes the first flags away, as many as were added.
+pub fn remove_flags(node: &Node, flags: usize) {
+    patch(node, vec![json!({"op": "remove", "path": FIRST_FLAG}); flags]);
+}
+
+fn patch(node: &Node, operations: Vec<Value>) {
+    let operations = Value::from(operations).to_string();
+    let daemon_set = format!("daemonset/{}", node.daemon_set);
+    cluster().kubectl(&["--namespace=per-node", "patch", &daemon_set, "--type=json", "--patch", &operations]);
 }
 
 /// Sets or removes one more label in the DaemonSet's selector for nodes.

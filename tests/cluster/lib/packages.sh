@@ -19,6 +19,7 @@ socat socat
 openssl openssl
 jq jq
 strace strace
+chromium chromium
 mkfs.xfs xfsprogs
 mkfs.btrfs btrfs-progs
 LIST

@@ -3,6 +3,7 @@
 //!
 //! Each case disturbs a node and has it for itself meanwhile; cases on two nodes run side by side.
 
+mod brakes;
 mod burst;
 mod killed_between;
 mod node_services;

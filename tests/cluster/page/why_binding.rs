@@ -143,6 +143,27 @@ fn why_a_claim_or_its_volume_is_on_its_way_out_or_gone() {
     });
 }
 
+/// Somebody else's finalizer keeps a deleted volume that no claim has yet.
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn why_the_volume_for_a_claim_is_being_deleted_before_it_is_bound() {
+    run("why-reserved-going", |case| {
+        let name = case.handle("v");
+        let mut volume = manifest::volume(&name, &name, MANY, &case.name, &name);
+        volume["metadata"]["finalizers"] = json!(["example.test/stays"]);
+        case.apply(&volume);
+        case.delete_at_once("pv", &name);
+        case.apply(&manifest::claim(&name, MANY));
+        case.apply(&manifest::pod("pod", None, &name, "true"));
+        let finding = wait_cause(&case.name, "pod", "ReservedVolumeTerminating");
+        assert!(finding["sentence"].to_string().contains(&format!("{}/{name}", case.name)), "{finding}");
+        case.without_finalizers("pv", &name);
+        // As it says: it has gone, and is made anew.
+        case.apply(&manifest::volume(&name, &name, MANY, &case.name, &name));
+        case.wait_running("pod");
+    });
+}
+
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c02_what_manifest_prints_is_applied_as_it_is() {

@@ -7,7 +7,7 @@ use crate::case::{Case, run};
 use crate::cluster::cluster;
 use crate::node::Node;
 use crate::plugin;
-use crate::tool::{tool, tool_json};
+use crate::tool::{tool, tool_json, wait_cause};
 use crate::wait::{TWO_TICKS_S, stays_true, wait_for, wait_until};
 use crate::writer::Writer;
 
@@ -91,6 +91,9 @@ fn c22_after_an_older_etcd_is_restored_nothing_goes_until_a_person_confirms() {
         assert!(!volumes.contains(&forgotten), "the newer state is still there: {volumes}");
         stays_true("nothing is removed", TWO_TICKS_S, || are_kept(case, &forgotten));
         writer.noticed_nothing();
+        // Pods do not wait; who asks why one does is told all the same.
+        let finding = wait_cause(&case.name, &writer.pod, "WaitsForConfirmation");
+        assert_eq!(finding["certainty"], "note");
 
         for node in case.cluster.nodes() {
             wait_until("the plugin to say that something waits", || {

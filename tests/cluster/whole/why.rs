@@ -1,27 +1,15 @@
 //! `kubectl per-node why` and `doctor` where the driver's installation or a node is broken. Each is mended again, whatever came
 //! of the case.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
 use serde_json::{Value, json};
 
-use crate::case::{Case, run};
+use crate::case::{Case, broken, run};
 use crate::cluster::{cluster, repository};
 use crate::manifest;
 use crate::node::Node;
 use crate::plugin;
 use crate::tool::{tool_json, wait_cause};
 use crate::wait::wait_until;
-
-/// Breaks something, runs `body`, and mends it.
-fn broken(breaks: impl FnOnce(), body: impl FnOnce(), mends: impl FnOnce()) {
-    breaks();
-    let outcome = catch_unwind(AssertUnwindSafe(body));
-    mends();
-    if let Err(panic) = outcome {
-        resume_unwind(panic);
-    }
-}
 
 /// A pod on a node over a volume of its own; nobody waits for it to run.
 fn pod(case: &Case, node: &Node, name: &str) {
@@ -100,15 +88,9 @@ fn why_and_doctor_tell_of_a_node_without_a_plugin() {
 fn c44_why_and_doctor_quote_a_plugin_that_does_not_start() {
     run("why-not-ready", |case| {
         let node = &case.cluster.first;
-        let daemon_set = format!("daemonset/{}", node.daemon_set);
-        let patch = |operation: Value| {
-            let patch = json!([operation]).to_string();
-            let arguments = ["--namespace=per-node", "patch", &daemon_set, "--type=json", "--patch", &patch];
-            cluster().kubectl(&arguments);
-        };
-        let path = "/spec/template/spec/containers/0/args/1";
+        let flags = ["--store-mount-required"];
         broken(
-            || patch(json!({"op": "add", "path": path, "value": "--store-mount-required"})),
+            || plugin::add_flags(node, &flags),
             || {
                 pod(case, node, "pod");
                 let finding = wait_cause(&case.name, "pod", "PluginNotReady");
@@ -120,7 +102,31 @@ fn c44_why_and_doctor_quote_a_plugin_that_does_not_start() {
                 wait_fault(node, "Plugin");
             },
             || {
-                patch(json!({"op": "remove", "path": path}));
+                plugin::remove_flags(node, flags.len());
+                plugin::wait_ready(node);
+            },
+        );
+        case.wait_running("pod");
+    });
+}
+
+/// A plugin that was told to leave its registration to a sidecar, of which there is none, serves and is known to nobody.
+#[test]
+#[ignore = "needs the cluster of tests/cluster/run"]
+fn c43_why_and_doctor_tell_of_a_driver_that_the_kubelet_does_not_know() {
+    run("why-unregistered", |case| {
+        let node = &case.cluster.first;
+        let flags = ["--registration-dir="];
+        broken(
+            || plugin::add_flags(node, &flags),
+            || {
+                pod(case, node, "pod");
+                let finding = wait_cause(&case.name, "pod", "DriverNotRegistered");
+                assert_eq!(finding["certainty"], "certain");
+                wait_fault(node, "CsiNode");
+            },
+            || {
+                plugin::remove_flags(node, flags.len());
                 plugin::wait_ready(node);
             },
         );
