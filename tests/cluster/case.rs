@@ -200,8 +200,8 @@ impl Case {
             ],
             "",
         );
-        let _ =
-            self.cluster.kubectl_with(&["delete", "pv", "--selector", &format!("case={}", self.name)], "");
+        let of_case = format!("--selector=case={}", self.name);
+        let _ = self.cluster.kubectl_with(&["delete", "pv", &of_case, KUBECTL_PATIENCE], "");
         let _ = self.cluster.kubectl_with(&["delete", "namespace", &self.name, "--wait=false"], "");
     }
 

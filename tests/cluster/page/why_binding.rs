@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::case::{Case, run};
+use crate::case::{Case, broken, run};
 use crate::manifest;
 use crate::tool::{tool, wait_cause};
 use crate::wait::{KUBECTL_PATIENCE, wait_until};
@@ -151,13 +151,22 @@ fn why_the_volume_for_a_claim_is_being_deleted_before_it_is_bound() {
         let name = case.handle("v");
         let mut volume = manifest::volume(&name, &name, MANY, &case.name, &name);
         volume["metadata"]["finalizers"] = json!(["example.test/stays"]);
-        case.apply(&volume);
-        case.delete_at_once("pv", &name);
-        case.apply(&manifest::claim(&name, MANY));
-        case.apply(&manifest::pod("pod", None, &name, "true"));
-        let finding = wait_cause(&case.name, "pod", "ReservedVolumeTerminating");
-        assert!(finding["sentence"].to_string().contains(&format!("{}/{name}", case.name)), "{finding}");
-        case.without_finalizers("pv", &name);
+        broken(
+            || {
+                case.apply(&volume);
+                case.delete_at_once("pv", &name);
+            },
+            || {
+                case.apply(&manifest::claim(&name, MANY));
+                case.apply(&manifest::pod("pod", None, &name, "true"));
+                let finding = wait_cause(&case.name, "pod", "ReservedVolumeTerminating");
+                assert!(
+                    finding["sentence"].to_string().contains(&format!("{}/{name}", case.name)),
+                    "{finding}"
+                );
+            },
+            || case.without_finalizers("pv", &name),
+        );
         // As it says: it has gone, and is made anew.
         case.apply(&manifest::volume(&name, &name, MANY, &case.name, &name));
         case.wait_running("pod");
