@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(words(&["completion", "ba"]).0, ["bash"]);
         // A value that is free is no command, and one that is typed is not taken for one.
         assert_eq!(words(&["status", "-n", ""]).0, [""; 0]);
-        assert_eq!(words(&["-n", "trash", "--context", "why", "st"]).0, ["status"]);
+        assert_eq!(words(&["--driver-name", "trash", "--context", "why", "st"]).0, ["status"]);
     }
 
     #[test]
