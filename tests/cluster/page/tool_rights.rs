@@ -1,7 +1,7 @@
 //! The rights of `kubectl per-node` that docs/kubectl.md lists: with exactly these each command finds nothing missing, and with
 //! one less it names that one. Each is held by a service account of its own, so nothing is taken from anybody meanwhile.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ fn account(case: &Case, name: &str, rules: &[&Rule]) -> PathBuf {
 }
 
 /// What a command says of rights that it lacks, a sentence each.
-fn missing(kubeconfig: &PathBuf, arguments: &[&str]) -> Vec<String> {
+fn missing(kubeconfig: &Path, arguments: &[&str]) -> Vec<String> {
     let told = match arguments {
         ["ui"] => Ui::start(kubeconfig).state(),
         arguments => {
