@@ -27,10 +27,9 @@ const SEARCH: &str = "domain/use_cases/proof_search.rs";
 const CONFIRM: &str = "domain/use_cases/confirm.rs";
 const KEPT: &str = "domain/use_cases/kept.rs";
 const LIMIT: &str = "domain/use_cases/sweep_limit.rs";
-const RESTORE: &str = "domain/use_cases/restore.rs";
 const EVENTS: &str = "domain/event_series.rs";
 
-const FAULTS: [Planted; 37] = [
+const FAULTS: [Planted; 36] = [
     planted(
         "c12_another_holder_is_let_in",
         "domain/publish.rs",
@@ -181,12 +180,6 @@ const FAULTS: [Planted; 37] = [
         "domain/kept.rs",
         "u128::from(room.available) * 100 < u128::from(room.total) * u128::from(percent)",
         "u128::from(room.available) * 100 < u128::from(room.total) * u128::from(percent) * 11",
-    ),
-    planted(
-        "c26_a_restore_says_nothing_of_proofs_that_were_begun",
-        RESTORE,
-        "self.epochs.advance(&copy.handle);\n        let restored = self.restore_locked(&copy).await;\n        self.epochs.advance(&copy.handle);",
-        "let restored = self.restore_locked(&copy).await;",
     ),
     planted(
         "c26_a_pass_beyond_the_limit_is_not_stopped",
