@@ -23,6 +23,8 @@ mod manifest;
 mod output;
 mod plugins;
 mod quantity;
+#[cfg(test)]
+mod reference;
 mod release;
 mod seen;
 mod status;
