@@ -196,13 +196,10 @@ impl Service {
     }
 
     fn sources(&self, readiness: Readiness, key: Option<PageKey>, node_id: &str) -> Sources {
-        let copies_page = key.map(|key| CopiesPage {
-            driver: self.driver.clone(),
-            node_id: node_id.to_owned(),
-            key,
-            started: self.ports.clock.wall(),
-        });
+        let copies_page =
+            key.map(|key| CopiesPage { driver: self.driver.clone(), node_id: node_id.to_owned(), key });
         Sources {
+            started: self.ports.clock.wall(),
             copies_page,
             tally: self.driver.tally().clone(),
             copies: self.ports.copies.clone(),

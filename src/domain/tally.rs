@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::health::Room;
 use super::kept::WhyEmptied;
 use super::refusal::Reason;
 
@@ -43,6 +44,14 @@ pub enum WaitingFor {
     SweepLimit,
 }
 
+/// What the store's file system had at the latest look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreRoom {
+    pub bytes: Room,
+    /// Nothing in all where the file system does not count them.
+    pub inodes: Room,
+}
+
 /// All counters and gauges of one process.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -52,6 +61,7 @@ pub struct Tally {
     sync_failures: Mutex<BTreeMap<&'static str, u64>>,
     api_calls: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     waiting: Mutex<Option<WaitingFor>>,
+    room: Mutex<Option<StoreRoom>>,
     pub copies: AtomicU64,
     pub strangers: AtomicU64,
     pub trash: AtomicU64,
@@ -136,6 +146,12 @@ impl Tally {
         *answers.entry((call, code)).or_default() += 1;
     }
 
+    /// A call that can be answered is counted from zero, so that its first answer is seen to be one more.
+    pub fn can_be_answered(&self, call: &'static str, code: &'static str) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.entry((call, code)).or_default();
+    }
+
     /// Answers by call and code.
     pub fn answers(&self) -> BTreeMap<(&'static str, &'static str), u64> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -167,6 +183,12 @@ impl Tally {
         *failures.entry(why).or_default() += 1;
     }
 
+    /// The same for a word that a failure can have.
+    pub fn sync_can_fail(&self, why: &'static str) {
+        let mut failures = self.sync_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.entry(why).or_default();
+    }
+
     pub fn sync_failures(&self) -> BTreeMap<&'static str, u64> {
         self.sync_failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -175,6 +197,12 @@ impl Tally {
     pub fn api_called(&self, call: &'static str, end: &'static str) {
         let mut calls = self.api_calls.lock().unwrap_or_else(PoisonError::into_inner);
         *calls.entry((call, end)).or_default() += 1;
+    }
+
+    /// The same for a kind of call that can be made, and an end that it can have.
+    pub fn api_can_be_called(&self, call: &'static str, end: &'static str) {
+        let mut calls = self.api_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.entry((call, end)).or_default();
     }
 
     /// Calls to the API server by kind and end.
@@ -191,6 +219,16 @@ impl Tally {
         let doubt = *self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let over_limit = self.over_limit.load(Ordering::Relaxed) > 0;
         doubt.or_else(|| over_limit.then_some(WaitingFor::SweepLimit))
+    }
+
+    /// What the store's file system has, or that nobody can tell.
+    pub fn set_room(&self, room: Option<StoreRoom>) {
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
+    }
+
+    /// What it had at the latest look, if that could tell.
+    pub fn room(&self) -> Option<StoreRoom> {
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A kept copy went.
@@ -224,6 +262,30 @@ mod tests {
             tally.api_calls(),
             BTreeMap::from([(("ABORTED", "a"), 1), (("OK", "a"), 2), (("OK", "b"), 1)])
         );
+    }
+
+    #[test]
+    fn c45_what_can_be_counted_begins_at_zero_and_goes_on_from_what_it_is() {
+        let tally = Tally::default();
+        for _ in 0..2 {
+            tally.can_be_answered("a", "OK");
+            tally.api_can_be_called("b", "ok");
+            tally.sync_can_fail("c");
+            let counts = (tally.answers(), tally.api_calls(), tally.sync_failures());
+            let so_far = counts.1[&("b", "ok")];
+            assert_eq!(
+                counts,
+                (
+                    BTreeMap::from([(("a", "OK"), so_far)]),
+                    BTreeMap::from([(("b", "ok"), so_far)]),
+                    BTreeMap::from([("c", so_far)]),
+                )
+            );
+            tally.answered("a", "OK");
+            tally.api_called("b", "ok");
+            tally.sync_failed("c");
+        }
+        assert_eq!(tally.sync_failures()["c"], 2);
     }
 
     #[test]

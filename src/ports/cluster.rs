@@ -35,6 +35,19 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
+    /// Every word there is.
+    pub const WORDS: [&str; 9] = [
+        "unauthorized",
+        "forbidden",
+        "gone",
+        "throttled",
+        "server",
+        "unreachable",
+        "timed_out",
+        "cut",
+        "undecodable",
+    ];
+
     /// The error's class as a word, for a metric's label.
     pub fn word(&self) -> &'static str {
         match self {

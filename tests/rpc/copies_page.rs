@@ -21,11 +21,11 @@ fn sources(rig: &Rig, key: Option<PageKey>) -> Sources {
         clock: rig.ports.clock.clone(),
         cluster: rig.ports.cluster.clone(),
         readiness: Readiness::default(),
+        started: Wall { unix_ms: 1_800_000_000_000 },
         copies_page: key.map(|key| CopiesPage {
             driver: Arc::clone(&rig.driver),
             node_id: NODE_ID.to_owned(),
             key,
-            started: Wall { unix_ms: 1_800_000_000_000 },
         }),
     }
 }

@@ -71,6 +71,23 @@ fn c46_what_cannot_be_measured_is_an_error_and_no_zero() {
 }
 
 #[test]
+fn c45_the_stores_space_is_told_as_of_the_latest_look_and_not_where_that_failed() {
+    let world = World::new();
+    let web = world.running("web-0", "data");
+    let available = || world.driver.tally().room().map(|room| room.bytes.available);
+    assert_eq!(available(), None);
+    world.node.set_available_bytes(1 << 20);
+    run(world.driver.measure_copies());
+    assert_eq!(available(), Some(1 << 20));
+    world.node.set_available_bytes(1 << 10);
+    run(world.driver.statistics("data", &web.target())).unwrap();
+    assert_eq!(available(), Some(1 << 10));
+    world.node.gate().script(NodeCall::Capacity, io());
+    run(world.driver.measure_copies());
+    assert_eq!(available(), None);
+}
+
+#[test]
 fn c46_statistics_change_nothing_and_wait_for_no_publish() {
     let world = World::new();
     let web = world.running("web-0", "data");

@@ -35,6 +35,7 @@ fn c22_every_error_of_a_list_keeps_the_copy_and_is_counted() {
         ClusterError::Cut,
         ClusterError::Undecodable { why: "odd".to_owned() },
     ];
+    assert_eq!(errors.each_ref().map(ClusterError::word), ClusterError::WORDS);
     for error in errors {
         for call in [ClusterCall::Head, ClusterCall::List, ClusterCall::ClusterUid] {
             let mut world = orphaned();

@@ -30,6 +30,9 @@ use crate::proto::csi::{
 const CAPABILITIES: [rpc::Type; 3] =
     [rpc::Type::GetVolumeStats, rpc::Type::SingleNodeMultiWriter, rpc::Type::VolumeMountGroup];
 
+/// The calls whose answers are counted, without the one that comes with a flag.
+const COUNTED: [&str; 3] = ["NodePublishVolume", "NodeUnpublishVolume", "NodeGetVolumeStats"];
+
 /// Answers for one driver.
 pub(super) struct Node {
     driver: Arc<Driver>,
@@ -41,6 +44,10 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) fn new(driver: Arc<Driver>, about: About, shutdown: CancellationToken, calls: Calls) -> Self {
+        let health = about.volume_health.then_some("NodeGetVolumeHealth");
+        for call in COUNTED.into_iter().chain(health) {
+            driver.tally().can_be_answered(call, status::name(Code::Ok));
+        }
         Self { driver, about, shutdown, calls, pending: Pending::default() }
     }
 

@@ -31,8 +31,6 @@ pub struct CopiesPage {
     pub driver: Arc<Driver>,
     pub node_id: String,
     pub key: PageKey,
-    /// When this process began to serve.
-    pub started: Wall,
 }
 
 /// The UID of the plugin's own pod. It is not shown where this is printed.
@@ -107,7 +105,7 @@ impl CopiesPage {
         let wanted = Wanted { handle, after, copies_max: PAGE_COPIES_MAX };
         let told = self.driver.report(&wanted);
         let mut report = NodeReport {
-            started_at: Some(time(self.started)),
+            started_at: Some(time(sources.started)),
             sweep: Some(sweep(sources)),
             ..node_report(&self.driver, &self.node_id, told, now)
         };

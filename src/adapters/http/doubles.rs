@@ -104,7 +104,7 @@ impl Cluster for Watched {
     }
 }
 
-/// A clock that stands still, a hundred seconds after it began.
+/// A clock that stands still, a hundred seconds after it began and a thousand after 1970 did.
 pub(super) struct Stopped;
 
 impl Clock for Stopped {
@@ -112,6 +112,6 @@ impl Clock for Stopped {
         Monotonic(Duration::from_secs(100))
     }
     fn wall(&self) -> Wall {
-        Wall::default()
+        Wall { unix_ms: 1_000_000 }
     }
 }

@@ -13,24 +13,21 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::tally::Tally;
+use crate::domain::time::Wall;
 use crate::ports::clock::Clock;
 use crate::ports::cluster::Cluster;
 use crate::ports::copies::Copies;
 
 pub use copies::{CopiesPage, PageKey, add_trash, json, node_report};
 pub use readiness::Readiness;
-
-/// What Prometheus takes a page of OpenMetrics for.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The longest life of a connection. A scrape takes milliseconds.
 const CONNECTION_LIFE: Duration = Duration::from_millis(15_000);
@@ -49,6 +46,8 @@ pub struct Sources {
     /// `None` with `--standalone`.
     pub cluster: Option<Arc<dyn Cluster>>,
     pub readiness: Readiness,
+    /// When this process began to serve.
+    pub started: Wall,
     /// `None` without `--http-copies`.
     pub copies_page: Option<CopiesPage>,
 }
@@ -106,10 +105,10 @@ async fn readyz(State(shared): State<Arc<Shared>>) -> Response {
     page(status, PLAIN, text)
 }
 
-async fn metrics_page(State(shared): State<Arc<Shared>>) -> Response {
-    let mut text = String::new();
-    match text::encode(&mut text, &shared.registry) {
-        Ok(()) => page(StatusCode::OK, OPEN_METRICS, text),
+async fn metrics_page(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let format = metrics::Format::asked_for(&headers);
+    match format.write(&shared.registry) {
+        Ok(text) => page(StatusCode::OK, format.content_type(), text),
         Err(error) => page(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("{error}\n")),
     }
 }

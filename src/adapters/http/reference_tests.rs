@@ -9,8 +9,9 @@ use super::doubles::{Stopped, Store, Watched};
 use super::metrics::registry;
 use super::{Readiness, Sources};
 use crate::adapters::generated;
-use crate::domain::tally::Tally;
-use crate::domain::time::Monotonic;
+use crate::domain::health::Room;
+use crate::domain::tally::{StoreRoom, Tally};
+use crate::domain::time::{Monotonic, Wall};
 use crate::ports::cluster::WatchHealth;
 use crate::ports::copies::Counted;
 
@@ -28,6 +29,8 @@ fn page() -> String {
     tally.answered("NodePublishVolume", "OK");
     tally.sync_failed("forbidden");
     tally.api_called("watch", "gone");
+    let room = Room { available: 1, total: 2 };
+    tally.set_room(Some(StoreRoom { bytes: room, inodes: room }));
     let health = WatchHealth { last_sync: Some(Monotonic::default()), ..WatchHealth::default() };
     let sources = Sources {
         tally,
@@ -35,6 +38,7 @@ fn page() -> String {
         clock: Arc::new(Stopped),
         cluster: Some(Arc::new(Watched(Mutex::new(health)))),
         readiness: Readiness::default(),
+        started: Wall::default(),
         copies_page: None,
     };
     let mut page = String::new();

@@ -10,9 +10,10 @@ use tokio::net::TcpStream;
 
 use super::doubles::{Stopped, Store, Watched};
 use super::*;
+use crate::domain::health::Room;
 use crate::domain::kept::WhyEmptied;
 use crate::domain::refusal::Reason;
-use crate::domain::tally::{SweepOutcome, WaitingFor};
+use crate::domain::tally::{StoreRoom, SweepOutcome, WaitingFor};
 use crate::domain::time::Monotonic;
 use crate::ports::cluster::WatchHealth;
 use crate::ports::copies::Counted;
@@ -37,6 +38,7 @@ async fn open(standalone: bool) -> Port {
         clock: Arc::new(Stopped),
         cluster: (!standalone).then(|| watched.clone() as Arc<dyn Cluster>),
         readiness: readiness.clone(),
+        started: Wall { unix_ms: 900_500 },
         copies_page: None,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -49,20 +51,25 @@ async fn open(standalone: bool) -> Port {
 impl Port {
     /// Status and body.
     async fn get(&self, path: &str) -> (u16, String) {
+        let (head, body) = self.ask(path, "").await;
+        (head[9..12].parse().expect("a status"), body)
+    }
+
+    /// Head and body, asked for with these header lines.
+    async fn ask(&self, path: &str, headers: &str) -> (String, String) {
         let mut stream = TcpStream::connect(self.address).await.expect("connect");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.expect("write");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.expect("read");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-        (head[9..12].parse().expect("a status"), body.to_owned())
+        (head.to_ascii_lowercase(), body.to_owned())
     }
 
     /// The samples of `/metrics`, by name and labels.
     async fn metrics(&self) -> BTreeMap<String, f64> {
         let (status, page) = self.get("/metrics").await;
         assert_eq!(status, 200);
-        assert!(page.ends_with("# EOF\n"), "{page}");
         let samples = page.lines().filter(|line| !line.starts_with('#'));
         samples
             .map(|line| line.rsplit_once(' ').expect("a value"))
@@ -187,7 +194,8 @@ async fn c45_metrics_have_the_numbers_under_names_with_their_units() {
         ("per_node_copies", 3.0),
         ("per_node_copies_bytes", 4096.0),
         ("per_node_copies_unfinished_walks", 1.0),
-        ("per_node_last_sync_age_seconds", 12.0),
+        ("per_node_last_sync_timestamp_seconds", 988.0),
+        ("process_start_time_seconds", 900.5),
         ("per_node_watch_live", 1.0),
         ("per_node_events_queued", 5.0),
         ("per_node_events_dropped_total", 6.0),
@@ -197,9 +205,9 @@ async fn c45_metrics_have_the_numbers_under_names_with_their_units() {
 }
 
 #[tokio::test]
-async fn c45_a_driver_that_never_synced_claims_no_age() {
+async fn c45_a_driver_that_never_synced_claims_no_time() {
     let metrics = open(false).await.metrics().await;
-    assert!(!metrics.contains_key("per_node_last_sync_age_seconds"));
+    assert!(!metrics.contains_key("per_node_last_sync_timestamp_seconds"));
     let metrics = open(true).await.metrics().await;
     assert!(!metrics.contains_key("per_node_watch_live"));
 }
@@ -215,9 +223,38 @@ async fn c45_every_family_is_described_once_and_every_sample_has_its_family() {
     assert_eq!(names, once);
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let sample = line.split(['{', ' ']).next().expect("a name");
-        let family = sample.strip_suffix("_total").unwrap_or(sample);
-        assert!(names.contains(&family), "{sample}");
+        assert!(names.contains(&sample), "{sample}");
     }
+}
+
+#[tokio::test]
+async fn c45_metrics_are_written_as_whoever_asks_can_read_them() {
+    let port = open(false).await;
+    port.tally.answered("NodePublishVolume", "OK");
+    let (head, page) = port.ask("/metrics", "").await;
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    assert!(page.contains("# TYPE per_node_calls_total counter\n") && !page.contains("# EOF"), "{page}");
+    let both = "Accept: application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5\r\n";
+    let (head, page) = port.ask("/metrics", both).await;
+    assert!(head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(page.contains("# TYPE per_node_calls counter\n") && page.ends_with("# EOF\n"), "{page}");
+}
+
+#[tokio::test]
+async fn c45_the_stores_space_is_told_as_far_as_it_is_known() {
+    let port = open(true).await;
+    let told = |metrics: &BTreeMap<String, f64>| {
+        let names = ["capacity_bytes", "available_bytes", "inodes", "inodes_available"];
+        names.map(|name| metrics.get(&format!("per_node_store_{name}")).copied())
+    };
+    assert_eq!(told(&port.metrics().await), [None; 4]);
+    let bytes = Room { available: 10, total: 4096 };
+    port.tally.set_room(Some(StoreRoom { bytes, inodes: Room { available: 0, total: 7 } }));
+    assert_eq!(told(&port.metrics().await), [Some(4096.0), Some(10.0), Some(7.0), Some(0.0)]);
+    port.tally.set_room(Some(StoreRoom { bytes, inodes: Room::default() }));
+    assert_eq!(told(&port.metrics().await), [Some(4096.0), Some(10.0), None, None]);
+    port.tally.set_room(None);
+    assert_eq!(told(&port.metrics().await), [None; 4]);
 }
 
 #[tokio::test]

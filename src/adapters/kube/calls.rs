@@ -6,6 +6,9 @@ use crate::domain::tally::Tally;
 
 use super::api_error::ApiError;
 
+/// A good end.
+const OK: &str = "ok";
+
 /// A kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
@@ -26,6 +29,17 @@ pub enum Call {
 }
 
 impl Call {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::WatchList,
+        Self::Watch,
+        Self::Head,
+        Self::ProofList,
+        Self::Namespace,
+        Self::EventCreate,
+        Self::EventPatch,
+    ];
+
     /// The word for a metric's label.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -42,6 +56,13 @@ impl Call {
 
     /// Counts one call of this kind; `None` is a good end.
     pub fn count(self, tally: &Tally, error: Option<&ApiError>) {
-        tally.api_called(self.word(), error.map_or("ok", ApiError::class));
+        tally.api_called(self.word(), error.map_or(OK, ApiError::class));
+    }
+
+    /// Has the good ends of every kind counted from zero.
+    pub fn count_from_zero(tally: &Tally) {
+        for call in Self::ALL {
+            tally.api_can_be_called(call.word(), OK);
+        }
     }
 }

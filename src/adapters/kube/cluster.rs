@@ -52,6 +52,7 @@ impl KubeCluster {
     ) -> Self {
         let lister = Arc::new(Lister::new(transport.clone(), driver_name));
         let view = Arc::new(LiveView::new(clock, sweep_wanted));
+        Call::count_from_zero(&tally);
         Self { transport, lister, view, tally }
     }
 

@@ -154,7 +154,7 @@ impl Driver {
     }
 
     async fn is_short_of_room(&self) -> bool {
-        match self.ports.copies.capacity().await {
+        match self.look_at_capacity().await {
             Ok(capacity) => is_short(
                 Room { available: capacity.available_bytes, total: capacity.total_bytes },
                 Room { available: capacity.available_inodes, total: capacity.total_inodes },

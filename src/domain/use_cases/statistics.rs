@@ -5,8 +5,10 @@ use std::sync::atomic::Ordering;
 
 use super::driver::Driver;
 use crate::domain::handle::Handle;
+use crate::domain::health::Room;
 use crate::domain::mount_table::Place;
 use crate::domain::refusal::StatisticsError;
+use crate::domain::tally::StoreRoom;
 use crate::domain::target::TargetPath;
 use crate::ports::copies::{Capacity, CopiesError, Usage};
 
@@ -42,8 +44,7 @@ impl Driver {
             return Err(StatisticsError::NotPublished);
         }
         let usage = self.ports.copies.usage(&handle).await.map_err(measure_failed)?;
-        let capacity = self.ports.copies.capacity().await.map_err(measure_failed)?;
-        self.sight.measured(capacity, self.ports.clock.wall());
+        let capacity = self.look_at_capacity().await.map_err(measure_failed)?;
         Ok(Statistics { usage, capacity })
     }
 }
@@ -59,15 +60,28 @@ impl Driver {
         let now = self.ports.clock.wall();
         self.tally.copies.store(listing.handles.len() as u64, Ordering::Relaxed);
         self.sight.listed(&listing.handles, now);
-        match self.ports.copies.capacity().await {
-            Ok(capacity) => self.sight.measured(capacity, now),
-            Err(error) => tracing::debug!(%error, "the store's space cannot be told"),
+        if let Err(error) = self.look_at_capacity().await {
+            tracing::debug!(%error, "the store's space cannot be told");
         }
         for handle in listing.handles.iter().filter(|handle| self.ports.copies.measured(handle).is_none()) {
             if let Err(error) = self.ports.copies.usage(handle).await {
                 tracing::debug!(%handle, %error, "copy not measured");
             }
         }
+    }
+}
+
+impl Driver {
+    /// What the store's file system has, also for the report and the metrics: no number there rather than an old one.
+    pub(super) async fn look_at_capacity(&self) -> Result<Capacity, CopiesError> {
+        let capacity = self.ports.copies.capacity().await;
+        self.tally.set_room(capacity.as_ref().ok().map(|capacity| StoreRoom {
+            bytes: Room { available: capacity.available_bytes, total: capacity.total_bytes },
+            inodes: Room { available: capacity.available_inodes, total: capacity.total_inodes },
+        }));
+        let capacity = capacity?;
+        self.sight.measured(capacity, self.ports.clock.wall());
+        Ok(capacity)
     }
 }
 

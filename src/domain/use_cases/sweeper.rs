@@ -62,6 +62,9 @@ pub(super) enum Pass {
 impl Sweeper {
     /// A sweeper whose first tick is due at once.
     pub fn new(driver: Arc<Driver>, cluster: Arc<dyn Cluster>) -> Sweeper {
+        for why in ClusterError::WORDS {
+            driver.tally.sync_can_fail(why);
+        }
         Sweeper {
             driver,
             cluster,
