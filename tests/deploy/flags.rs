@@ -151,6 +151,8 @@ fn c44_what_the_binary_refuses_the_schema_refuses() {
         ("copyMode", json!("0o777")),
         ("copyMode", json!("17777")),
         ("sweepEvery", json!("soon")),
+        ("sweepEvery", json!("0s")),
+        ("sweepEvery", json!("99999999999999d")),
         ("sweepEvery", json!(600)),
         ("trashFor", json!("forever")),
         ("sweepLimit", json!(-1)),
