@@ -77,6 +77,19 @@ pub struct ReachFlags {
     pub driver_name: String,
 }
 
+/// A name, which is never nothing.
+pub fn name(raw: &str) -> Result<String, String> {
+    if raw.is_empty() { Err("a name is missing".to_owned()) } else { Ok(raw.to_owned()) }
+}
+
+/// A time to wait, which is never none.
+pub fn span(raw: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(raw) {
+        Ok(Duration::ZERO) => Err("must be longer than that".to_owned()),
+        read => read.map_err(|error| error.to_string()),
+    }
+}
+
 /// Where the plugins run, in commands that ask about nothing else in a namespace.
 #[derive(Debug, Clone, Args)]
 pub struct PluginFlags {
@@ -107,7 +120,7 @@ pub struct ObjectFlags {
 #[derive(Debug, Clone, Args)]
 pub struct AskingFlags {
     /// How long a node may take to answer
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = span)]
     pub node_deadline: Duration,
     /// How many nodes are asked at a time
     #[arg(long, value_name = "NODES", default_value = "32")]
@@ -131,7 +144,7 @@ Examples:
   kubectl per-node status --watch")]
 pub struct StatusFlags {
     /// Only this volume: a PersistentVolume's name, or a handle
-    #[arg(value_name = "VOLUME")]
+    #[arg(value_name = "VOLUME", value_parser = name)]
     pub volume: Option<String>,
     #[command(flatten)]
     pub plugin: PluginFlags,
@@ -141,7 +154,7 @@ pub struct StatusFlags {
     #[arg(short = 'w', long)]
     pub watch: bool,
     /// How long to wait between two looks of --watch
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = span)]
     pub watch_every: Duration,
     #[command(flatten)]
     pub asking: AskingFlags,
@@ -176,6 +189,24 @@ mod tests {
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn a_name_is_never_nothing_and_a_time_never_none() {
+        for words in [
+            &["why", ""][..],
+            &["release", ""],
+            &["status", ""],
+            &["doctor", ""],
+            &["confirm", "--node", ""],
+            &["trash", "restore", ""],
+            &["status", "--watch-every", "0s"],
+            &["status", "--node-deadline", "0s"],
+        ] {
+            let error =
+                CommandLine::try_parse_from([&["kubectl-per_node"], words].concat()).expect_err("refused");
+            assert_eq!(error.kind(), ErrorKind::ValueValidation, "{words:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,9 @@ use k8s_openapi::api::storage::v1::{CSIDriver, CSIDriverSpec};
 
 use crate::installation;
 
+/// How the object is made, and mended, without touching anything else of an installation.
+pub const MAKE: &str = "kubectl apply -f deploy/base/csi-driver.yaml (where Helm installed it, helm upgrade; each driver name has its own)";
+
 /// A field that is not as installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
@@ -31,9 +34,9 @@ pub fn differences(found: &CSIDriver) -> Vec<Difference> {
 /// What to do about an object with that difference.
 pub fn remedy(difference: &Difference, driver_name: &str) -> String {
     if difference.immutable {
-        format!("kubectl delete csidriver {driver_name} && kubectl apply -k deploy")
+        format!("kubectl delete csidriver {driver_name}; then {MAKE}")
     } else {
-        "kubectl apply -k deploy".to_owned()
+        MAKE.to_owned()
     }
 }
 

@@ -180,9 +180,10 @@ async fn ended(process: &mut AttachedProcess) -> Result<Ended, ExecError> {
     };
     let success = status.status.as_deref() == Some("Success");
     if !success && status.reason.as_deref() != Some("NonZeroExitCode") {
-        // The runtime could not start it: its own sentence says why.
+        // The runtime could not start it: its last words say why.
         let why = status.message.unwrap_or_else(|| "the command was not run".to_owned());
-        return Err(ExecError::Failed { why });
+        let why = why.rsplit(": ").next().unwrap_or_default().trim().to_owned();
+        return Err(ExecError::Failed { why: format!("the command was not started: {why}") });
     }
     Ok(Ended { out, err, success })
 }
@@ -203,6 +204,9 @@ pub fn said(ended: Result<Ended, ExecError>) -> Result<String, ExecError> {
         return Ok(ended.out);
     }
     let said = if ended.err.is_empty() { ended.out } else { ended.err };
+    if said.trim().is_empty() {
+        return Err(ExecError::Failed { why: "the command was ended before it said anything".to_owned() });
+    }
     Err(ExecError::Refused { said: said.trim_start_matches("per-node: ").to_owned() })
 }
 

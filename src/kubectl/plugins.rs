@@ -3,6 +3,7 @@
 //! The proxy passes no credentials on; what opens `/copies` is the UID of the plugin's own pod, which whoever may read the
 //! plugins' pods knows. An answer is bounded in size and time, and one that this tool cannot read says so for its node.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -20,6 +21,10 @@ use crate::installation::POD_LABELS;
 /// The name of their HTTP port there, and its number where a pod has no port of that name.
 const PORT_NAME: &str = "http";
 const PORT: u16 = 9808;
+/// Nodes on which a plugin could run.
+const LINUX: &str = "kubernetes.io/os=linux";
+/// Nodes that one sentence names.
+const NODES_NAMED_MAX: usize = 10;
 /// Bytes of one page of a node's answer.
 const PAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Pages of one node's answer: 500 copies are on one.
@@ -57,6 +62,10 @@ pub enum Unheard {
     NotTold { why: String },
     #[error("its plugin speaks {version}, which this tool cannot read: use a newer one")]
     OtherVersion { version: String },
+    #[error(
+        "its plugin serves {driver}, not the driver that was asked about: --driver-name and -n go together"
+    )]
+    OtherDriver { driver: String },
     #[error("its plugin's answer cannot be read")]
     Undecodable,
 }
@@ -124,6 +133,45 @@ pub async fn list(api: &Api, namespace: &str) -> Result<Vec<Plugin>, Failure> {
     Ok(plugins)
 }
 
+/// The Linux nodes without a plugin, as one sentence; `None` where each has one. What lies on their disks nobody tells, and a node
+/// that was taken from the plugin may have copies.
+///
+/// # Errors
+/// Where the nodes cannot be listed.
+pub async fn nodes_without(
+    api: &Api,
+    with: impl IntoIterator<Item = &str>,
+) -> Result<Option<String>, Failure> {
+    let with: BTreeSet<&str> = with.into_iter().collect();
+    let linux = Selector { labels: LINUX.to_owned(), ..Selector::default() };
+    let mut without = BTreeSet::new();
+    let keep = |node: NodeName| {
+        if !with.contains(node.metadata.name.as_str()) {
+            without.insert(node.metadata.name);
+        }
+    };
+    api.for_each(Resource::NODES, None, &linux, keep).await?;
+    if without.is_empty() {
+        return Ok(None);
+    }
+    let named: Vec<&str> = without.iter().map(String::as_str).take(NODES_NAMED_MAX).collect();
+    let more = match without.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Ok(Some(format!("no plugin runs on {}{more}: copies that are there are not seen", named.join(", "))))
+}
+
+#[derive(Deserialize)]
+struct NodeName {
+    metadata: NameOnly,
+}
+
+#[derive(Deserialize)]
+struct NameOnly {
+    name: String,
+}
+
 impl Plugin {
     /// A pod that ends has nothing to say beside the one that follows it.
     fn of(pod: Pod) -> Option<Self> {
@@ -150,13 +198,14 @@ impl Plugin {
         Self::of(serde_json::from_value(serde_json::to_value(pod).ok()?).ok()?)
     }
 
-    /// Everything this node says, or of one handle alone, each page handed to `keep`.
+    /// Everything this node says as a plugin of `driver_name`, or of one handle alone, each page handed to `keep`.
     ///
     /// # Errors
     /// Where the node has not said all. What was kept before is true all the same.
     pub async fn ask(
         &self,
         api: &Api,
+        driver_name: &str,
         handle: Option<&str>,
         deadline: Duration,
         keep: impl FnMut(NodeReport),
@@ -164,13 +213,14 @@ impl Plugin {
         if self.phase != "Running" {
             return Err(Unheard::NotRunning { phase: self.phase.clone() });
         }
-        let asked = tokio::time::timeout(deadline, self.pages(api, handle, keep)).await;
+        let asked = tokio::time::timeout(deadline, self.pages(api, driver_name, handle, keep)).await;
         asked.unwrap_or(Err(Unheard::Late { after: deadline }))
     }
 
     async fn pages(
         &self,
         api: &Api,
+        driver_name: &str,
         handle: Option<&str>,
         mut keep: impl FnMut(NodeReport),
     ) -> Result<(), Unheard> {
@@ -188,6 +238,9 @@ impl Plugin {
         let mut path = page(None);
         for _ in 0..PAGES_MAX {
             let report = self.page(api, &path).await?;
+            if report.driver != driver_name {
+                return Err(Unheard::OtherDriver { driver: report.driver });
+            }
             let after = report.after.clone();
             keep(report);
             let Some(after) = after else { return Ok(()) };

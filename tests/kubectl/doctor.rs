@@ -139,3 +139,14 @@ async fn a_plugin_that_hangs_delays_nobody_and_is_a_warning() {
 async fn each_right_is_needed_and_named_where_it_is_missing() {
     rights::check(&cluster().await, "doctor", &["doctor"]).await;
 }
+
+#[tokio::test]
+async fn where_nothing_may_be_read_nothing_is_shown_and_the_exit_code_says_so() {
+    let api = cluster().await;
+    let rights = rights::documented("doctor");
+    let all: Vec<(&str, &str)> = rights.iter().map(|(verb, on)| (verb.as_str(), on.as_str())).collect();
+    api.deny(&all);
+    let answer = run(&api, &["doctor"]).await;
+    assert_eq!((answer.code, answer.out.as_str()), (1, ""), "{}", answer.err);
+    assert!(answer.err.contains("not seen: "), "{}", answer.err);
+}

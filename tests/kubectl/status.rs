@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::cluster::{copy, healthy, plugin, refusal, report, tells, volume};
@@ -132,6 +132,13 @@ async fn nodes_that_do_not_answer_are_named_and_the_rest_is_shown() {
     // A pod that took the place of another one has another UID.
     let other = report("node-1", vec![]);
     plugin(&api, "node-8", "Running", tells(other));
+    let mut foreign = report("node-9", vec![copy("data", 1, 1)]);
+    foreign.driver = "other.example".to_owned();
+    plugin(&api, "node-9", "Running", tells(foreign));
+    for node in ["node-1", "node-10"] {
+        let labels = json!({"kubernetes.io/os": "linux"});
+        api.put(&format!("/api/v1/nodes/{node}"), json!({"metadata": {"name": node, "labels": labels}}));
+    }
     let answer = run(&api, &["status", "--node-deadline", "1s"]).await;
     check(
         &answer,
@@ -141,6 +148,7 @@ VOLUME   PHASE   NODE     SIZE    HOLDER   SINCE   REFUSED
 data     Bound   node-1   2.0Ki   -        -       -
 ",
         "
+kubectl per-node: missing: no plugin runs on node-10: copies that are there are not seen
 kubectl per-node: missing: node-2: the API server does not reach its plugin (503)
 kubectl per-node: missing: node-3: no answer within 1s
 kubectl per-node: missing: node-4: its pod is Pending
@@ -148,6 +156,7 @@ kubectl per-node: missing: node-5: its plugin speaks per-node.liken.sh/v2 NodeCo
 kubectl per-node: missing: node-6: its plugin serves no /copies: it runs without --http-copies, or is older than that
 kubectl per-node: missing: node-7: its plugin's answer cannot be read
 kubectl per-node: missing: node-8: its plugin does not tell: no key
+kubectl per-node: missing: node-9: its plugin serves other.example, not the driver that was asked about: --driver-name and -n go together
 ",
     );
 }

@@ -67,7 +67,7 @@ async fn c26_kept_copies_are_listed_over_all_nodes() {
     assert_eq!((&list["apiVersion"], &list["kind"]), (&"per-node.liken.sh/v1".into(), &"Trash".into()));
     assert_eq!(list["kept"].as_array().map(Vec::len), Some(1));
     assert_eq!((&list["kept"][0]["node"], &list["kept"][0]["entry"]), (&"n2".into(), &"t18".into()));
-    assert_eq!(run(&api, &["trash", "ls", "other"]).await.out, "no copies are kept\n");
+    assert_eq!(run(&api, &["trash", "ls", "other"]).await.out, "no copy other is kept\n");
     assert_eq!(take(&told), [""; 0]);
 }
 
@@ -188,6 +188,24 @@ async fn c26_an_older_plugin_is_named_and_the_others_are_listed() {
         out.contains("models") && err.contains("the node n1: its plugin refuses: unrecognized"),
         "{out}{err}"
     );
+}
+
+#[tokio::test]
+async fn c26_where_a_node_was_not_seen_nothing_is_said_of_it() {
+    let (api, _) = cluster().await;
+    let labels = json!({"kubernetes.io/os": "linux"});
+    api.put("/api/v1/nodes/n3", json!({"metadata": {"name": "n3", "labels": labels}}));
+    let Answer { code, out, err } = run(&api, &["trash", "ls", "other"]).await;
+    assert_eq!((code, out.as_str()), (3, "no copy other is kept on the nodes that were seen (2)\n"));
+    assert!(err.contains("no plugin runs on n3"), "{err}");
+    // As while a plugin's container restarts.
+    api.run_commands(Arc::new(|pod, _| match pod {
+        "plugin-n1" => Some((137, String::new(), String::new())),
+        pod => Some((0, listed(pod).to_string(), String::new())),
+    }));
+    let Answer { code, out, err } = run(&api, &["trash", "restore", "other", "--yes"]).await;
+    assert_eq!((code, out.as_str()), (3, "no copy other is kept on the nodes that were seen (1)\n"));
+    assert!(err.contains("ended before it said anything"), "{err}");
 }
 
 #[tokio::test]

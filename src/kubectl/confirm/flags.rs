@@ -16,7 +16,7 @@ Examples:
 Before you confirm after an etcd restore: create again the PersistentVolumes that the backup did not have.")]
 pub struct ConfirmFlags {
     /// Only this node
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = crate::cli::name)]
     pub node: Option<String>,
     /// Only show what waits
     #[arg(long, conflicts_with = "yes")]
@@ -27,6 +27,6 @@ pub struct ConfirmFlags {
     #[command(flatten)]
     pub plugin: PluginFlags,
     /// How long a node may take; confirming reads the API server
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = crate::cli::span)]
     pub node_deadline: Duration,
 }

@@ -17,6 +17,7 @@ use crate::exec::{Target, all, each, said, targets};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Table};
+use crate::plugins::nodes_without;
 
 /// Something waits on a node.
 struct Waiting {
@@ -32,9 +33,10 @@ pub async fn run(reach: &ReachFlags, flags: ConfirmFlags) -> Result<Exit, Failur
     let api = connect(reach).await?;
     let nodes = targets(&api, &flags.plugin.namespace, flags.node.as_deref()).await?;
     let (waiting, silent) = look(&api, &nodes, &flags).await;
+    let is_whole = flags.node.is_some() || has_all(&api, &nodes).await;
     if waiting.is_empty() {
         output::print(&format!("nothing waits for a confirmation on {} nodes\n", nodes.len() - silent))?;
-        return Ok(heard(silent, nodes.len()));
+        return Ok(heard(silent, nodes.len(), is_whole));
     }
     output::print_table(&table(&waiting))?;
     if flags.show {
@@ -50,7 +52,7 @@ pub async fn run(reach: &ReachFlags, flags: ConfirmFlags) -> Result<Exit, Failur
     }
     let failed = confirm(&api, &waiting, &flags).await?;
     Ok(match (failed, silent) {
-        (0, _) => heard(silent, nodes.len()),
+        (0, _) => heard(silent, nodes.len(), is_whole),
         (failed, _) if failed == waiting.len() => Exit::Failed,
         (_, _) => Exit::Partial,
     })
@@ -111,9 +113,19 @@ fn table(waiting: &[Waiting]) -> Table {
     table
 }
 
-fn heard(silent: usize, all: usize) -> Exit {
+/// Whether every node that could have a plugin has one; says where not.
+async fn has_all(api: &Api, nodes: &[Target]) -> bool {
+    let with = nodes.iter().map(|target| target.node.as_str());
+    let unasked = nodes_without(api, with).await.unwrap_or_else(|failure| Some(failure.to_string()));
+    if let Some(why) = &unasked {
+        output::say(&format!("not seen: {why}"));
+    }
+    unasked.is_none()
+}
+
+fn heard(silent: usize, all: usize, is_whole: bool) -> Exit {
     match silent {
-        0 => Exit::Complete,
+        0 if is_whole => Exit::Complete,
         silent if silent == all => Exit::Failed,
         _ => Exit::Partial,
     }

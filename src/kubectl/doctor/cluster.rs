@@ -13,7 +13,8 @@ use crate::installation::CONTAINER;
 use crate::seen::Seen;
 use crate::workload::{flag, is_zero};
 
-const APPLY: &str = "kubectl apply -k deploy";
+/// What it was installed by, again: an overlay of one's own, or Helm.
+const APPLY: &str = "install it again as it was installed (kubectl apply -k OVERLAY, or helm upgrade)";
 
 pub fn csi_driver(facts: &Facts) -> Vec<Line> {
     let object = match &facts.csi_driver {
@@ -23,7 +24,7 @@ pub fn csi_driver(facts: &Facts) -> Vec<Line> {
                 "{} does not exist: pods wait for an attachment that nobody makes",
                 facts.driver_name
             );
-            return vec![Line::fault(says, APPLY)];
+            return vec![Line::fault(says, crate::csi_driver::MAKE)];
         }
         Seen::Unread | Seen::Unasked => return Vec::new(),
     };

@@ -147,7 +147,7 @@ async fn hear(api: &Api, asked: &Asked<'_>, facts: &mut Facts) {
         let keep = |report| {
             first.get_or_insert(report);
         };
-        let heard = plugin.ask(api, Some(NO_COPY), asked.node_deadline, keep).await;
+        let heard = plugin.ask(api, asked.driver_name, Some(NO_COPY), asked.node_deadline, keep).await;
         let came = Timestamp::now();
         let report = |()| first.map_or(Heard::Unasked, |report| Heard::Report(Box::new(report), came));
         (plugin.node.clone(), heard.map(report))

@@ -36,6 +36,12 @@ pub async fn run(reach: &ReachFlags, flags: DoctorFlags) -> Result<Exit, Failure
         node_deadline: flags.node_deadline,
     };
     let report = Report::of(&gather(&api, &asked).await?);
+    if report.is_empty() {
+        for why in report.unread() {
+            output::say(&format!("not seen: {why}"));
+        }
+        return Ok(Exit::Failed);
+    }
     match flags.output.format {
         format @ (Format::Table | Format::Wide) => {
             output::print_table(&report.table(format == Format::Wide || flags.node.is_some()))?;

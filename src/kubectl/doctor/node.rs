@@ -20,6 +20,10 @@ pub const SKEW_WARNING_S: i64 = 10;
 pub const SKEW_FAULT_S: i64 = 300;
 
 pub fn csi_node(facts: &Facts, name: &str, of_node: &NodeFacts) -> Vec<Line> {
+    if of_node.plugin.is_absent() {
+        // What the line Plugin says: nobody registers where no plugin runs.
+        return Vec::new();
+    }
     let repair =
         format!("the plugin's own word stands in the line Readiness: kubectl per-node doctor {name}");
     let drivers = match &of_node.csi_node {

@@ -79,6 +79,11 @@ impl Report {
         table
     }
 
+    /// Whether nothing could be looked at.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// How many lines are what.
     pub fn summary(&self) -> String {
         let count = |verdict| self.lines.iter().filter(|line| line.verdict == verdict).count();

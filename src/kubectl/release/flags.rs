@@ -9,7 +9,7 @@ Examples:
   kubectl per-node release build-cache --yes   for a script")]
 pub struct ReleaseFlags {
     /// The PersistentVolume
-    #[arg(value_name = "VOLUME")]
+    #[arg(value_name = "VOLUME", value_parser = crate::cli::name)]
     pub name: String,
     /// Do not ask
     #[arg(short = 'y', long)]

@@ -54,6 +54,13 @@ pub async fn gather(api: &Api, question: &Question) -> Result<ClusterStatus, Fai
         gathering
             .lacks(format!("no plugin's pod in the namespace {} (-n names another)", question.namespace));
     }
+    match plugins::nodes_without(api, plugins.iter().map(|plugin| plugin.node.as_str())).await {
+        Ok(None) => {}
+        Ok(Some(without)) if !plugins.is_empty() => gathering.lacks(without),
+        // What was just said of the namespace.
+        Ok(Some(_)) => {}
+        Err(failure) => gathering.lacks(failure.to_string()),
+    }
     let only =
         question.volume.as_deref().map(|asked| handles_of(asked, volumes.as_deref().unwrap_or_default()));
     if let Some(mut volumes) = volumes {
@@ -74,8 +81,9 @@ pub async fn gather(api: &Api, question: &Question) -> Result<ClusterStatus, Fai
     let mut told = stream::iter(&plugins)
         .map(async |plugin| {
             let mut pages = Vec::new();
-            let asked =
-                plugin.ask(api, handle.map(String::as_str), question.node_deadline, |page| pages.push(page));
+            let (driver_name, deadline) = (&question.driver_name, question.node_deadline);
+            let keep = |page| pages.push(page);
+            let asked = plugin.ask(api, driver_name, handle.map(String::as_str), deadline, keep);
             let problem = asked.await.err().map(|problem| problem.to_string());
             (plugin, pages, problem)
         })

@@ -26,7 +26,7 @@ Examples:
   kubectl per-node trash ls build-cache -o json")]
     Ls {
         /// Only those of this handle, or this entry
-        #[arg(value_name = "HANDLE-OR-ENTRY")]
+        #[arg(value_name = "HANDLE-OR-ENTRY", value_parser = crate::cli::name)]
         which: Option<String>,
         #[command(flatten)]
         output: OutputFlags,
@@ -41,7 +41,7 @@ Examples:
 Make the PersistentVolume with that handle first, else the copy would go again; a copy that is there stays.")]
     Restore {
         /// The handle, or the entry as `ls` names it
-        #[arg(value_name = "HANDLE-OR-ENTRY")]
+        #[arg(value_name = "HANDLE-OR-ENTRY", value_parser = crate::cli::name)]
         which: String,
         #[command(flatten)]
         nodes: NodeFlags,
@@ -56,7 +56,7 @@ Examples:
   kubectl per-node trash empty --all")]
     Empty {
         /// The handle, or the entry as `ls` names it
-        #[arg(value_name = "HANDLE-OR-ENTRY", required_unless_present = "all")]
+        #[arg(value_name = "HANDLE-OR-ENTRY", value_parser = crate::cli::name, required_unless_present = "all")]
         which: Option<String>,
         /// Every kept copy
         #[arg(long, conflicts_with = "which")]
@@ -73,11 +73,11 @@ Examples:
 #[derive(Debug, Clone, Args)]
 pub struct NodeFlags {
     /// Only this node
-    #[arg(long, value_name = "NODE")]
+    #[arg(long, value_name = "NODE", value_parser = crate::cli::name)]
     pub node: Option<String>,
     #[command(flatten)]
     pub plugin: PluginFlags,
     /// How long a node may take
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = crate::cli::span)]
     pub node_deadline: Duration,
 }

@@ -6,6 +6,7 @@ use super::flags::NodeFlags;
 use crate::api::Api;
 use crate::exec::{ExecError, Target, each, said};
 use crate::output;
+use crate::plugins::nodes_without;
 
 /// The shape of a plugin's list that this tool reads.
 const VERSION: u32 = 1;
@@ -48,6 +49,8 @@ pub struct Trash {
     pub missing: Vec<String>,
     /// How many nodes were asked.
     pub asked: usize,
+    /// What is to be said of nodes that could not be asked, because no plugin runs there or nobody may list them.
+    pub unasked: Option<String>,
 }
 
 /// Asks every target.
@@ -64,6 +67,10 @@ pub async fn read(api: &Api, targets: &[Target], nodes: &NodeFlags) -> Trash {
         }
     }
     trash.kept.sort();
+    if nodes.node.is_none() {
+        let with = targets.iter().map(|target| target.node.as_str());
+        trash.unasked = nodes_without(api, with).await.unwrap_or_else(|failure| Some(failure.to_string()));
+    }
     trash
 }
 
@@ -80,7 +87,7 @@ fn decoded(text: &str) -> Result<Vec<Copy>, ExecError> {
 impl Trash {
     /// Says on standard error what is missing.
     pub fn say_missing(&self) {
-        for why in &self.missing {
+        for why in self.missing.iter().chain(&self.unasked) {
             output::say(&format!("not seen: {why}"));
         }
     }

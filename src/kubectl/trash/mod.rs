@@ -36,7 +36,7 @@ struct List<'a> {
     kind: &'static str,
     kept: &'a [Kept],
     /// What the answer lacks, one sentence each.
-    missing: &'a [String],
+    missing: &'a [&'a String],
 }
 
 /// What is to be done with kept copies.
@@ -101,10 +101,11 @@ async fn list(
     let targets = targets(api, &nodes.plugin.namespace, nodes.node.as_deref()).await?;
     let trash = read(api, &targets, nodes).await.only(which);
     match output.format {
-        Format::Table | Format::Wide if trash.kept.is_empty() => output::print("no copies are kept\n")?,
+        Format::Table | Format::Wide if trash.kept.is_empty() => output::print(&nothing(&trash, which))?,
         Format::Table | Format::Wide => output::print_table(&table(&trash.kept))?,
         format @ (Format::Json | Format::Yaml) => {
-            let (kept, missing) = (&trash.kept, &trash.missing);
+            let missing: Vec<&String> = trash.missing.iter().chain(&trash.unasked).collect();
+            let (kept, missing) = (&trash.kept, missing.as_slice());
             output::print_object(&List { api_version: API_VERSION, kind: "Trash", kept, missing }, format)?;
         }
     }
@@ -118,10 +119,10 @@ async fn carry_out(api: &Api, change: &Change<'_>, nodes: &NodeFlags, yes: bool)
     let trash = read(api, &all, nodes).await.only(change.which);
     trash.say_missing();
     if trash.kept.is_empty() {
-        if let Some(which) = change.which.filter(|_| trash.missing.is_empty()) {
+        if let Some(which) = change.which.filter(|_| trash.missing.is_empty() && trash.unasked.is_none()) {
             return Err(Failure::Missing { why: format!("no node keeps a copy {which}") });
         }
-        output::print("no copies are kept\n")?;
+        output::print(&nothing(&trash, change.which))?;
         return Ok(heard(&trash));
     }
     output::print_table(&table(&trash.kept))?;
@@ -192,6 +193,15 @@ async fn tell(api: &Api, runs: &[(&Target, Vec<&str>)], nodes: &NodeFlags) -> Re
     Ok(failed)
 }
 
+/// What is said where nothing is listed: of the nodes that were seen, and of what was asked for.
+fn nothing(trash: &Trash, which: Option<&str>) -> String {
+    let what = which.map_or_else(|| "copies are".to_owned(), |which| format!("copy {which} is"));
+    match (trash.missing.len(), &trash.unasked) {
+        (0, None) => format!("no {what} kept\n"),
+        (missing, _) => format!("no {what} kept on the nodes that were seen ({})\n", trash.asked - missing),
+    }
+}
+
 fn table(kept: &[Kept]) -> Table {
     let mut table = Table::new(&["HANDLE", "NODE", "ENTRY", "REMOVED", "SIZE", "LEFT"]);
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -209,9 +219,9 @@ fn table(kept: &[Kept]) -> Table {
 }
 
 fn heard(trash: &Trash) -> Exit {
-    match trash.missing.len() {
-        0 => Exit::Complete,
-        missing if missing == trash.asked => Exit::Failed,
-        _ => Exit::Partial,
+    match (trash.missing.len(), &trash.unasked) {
+        (0, None) => Exit::Complete,
+        (missing, _) if missing == trash.asked => Exit::Failed,
+        (_, _) => Exit::Partial,
     }
 }

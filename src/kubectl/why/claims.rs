@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
+use super::causes::runs;
 use super::facts::{ClaimFacts, Facts, full_name, is_ours, name, reserves};
 use super::finding::Finding;
 use crate::manifest::STORAGE_CLASS;
@@ -47,20 +48,45 @@ pub fn claim_terminating(facts: &Facts) -> Vec<Finding> {
         .collect()
 }
 
+/// Told of a pod that runs too: its copy goes when it ends (C21).
 pub fn claim_lost(facts: &Facts) -> Vec<Finding> {
-    let claims = facts.claims.iter().filter_map(|one| one.claim.is());
-    claims
-        .filter(|claim| phase(claim) == "Lost")
-        .map(|claim| {
-            let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.clone()).unwrap_or_default();
-            Finding::certain(format!(
-                "The volume {volume} of the claim {} has been deleted, or bound to another claim.",
-                full_name(&claim.metadata)
-            ))
-            .because("the claim's phase is Lost")
-            .then("Make the PersistentVolume and the claim anew; a deleted volume's copies are gone.")
-        })
-        .collect()
+    let mut findings = Vec::new();
+    for one in &facts.claims {
+        let Some(claim) = one.claim.is().filter(|claim| phase(claim) == "Lost") else { continue };
+        let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).unwrap_or_default();
+        let claim_name = full_name(&claim.metadata);
+        let anew = format!("kubectl per-node manifest {volume} -n {} --size SIZE", facts.namespace());
+        let (sentence, remedy) = if one.volume.is().is_some() {
+            (
+                format!(
+                    "The claim {claim_name} has lost the volume {volume}, which was made anew or is another claim's."
+                ),
+                format!(
+                    "Make the claim {claim_name} anew, and leave the volume: deleting a volume deletes its copies."
+                ),
+            )
+        } else if runs(facts) {
+            (
+                format!(
+                    "The volume {volume} of the claim {claim_name} is gone, and this pod's copy goes when the pod ends."
+                ),
+                format!(
+                    "To keep it, make the volume with the same handle before the pod ends: {anew}; the claim after that."
+                ),
+            )
+        } else {
+            (
+                format!("The volume {volume} of the claim {claim_name} has been deleted."),
+                format!(
+                    "See what is left (kubectl per-node status {volume}); then make the volume with the same handle ({anew}), and \
+                     the claim."
+                ),
+            )
+        };
+        let finding = if runs(facts) { Finding::note(sentence) } else { Finding::certain(sentence) };
+        findings.push(finding.because("the claim's phase is Lost").then(remedy));
+    }
+    findings
 }
 
 pub fn claim_ref_uid(facts: &Facts) -> Vec<Finding> {

@@ -15,7 +15,7 @@ pub fn csi_driver_missing(facts: &Facts) -> Vec<Finding> {
     vec![
         Finding::certain(format!("The CSIDriver object {} does not exist.", facts.driver_name))
             .because("without it Kubernetes waits for an attachment that no controller makes")
-            .then("kubectl apply -k deploy"),
+            .then(csi_driver::MAKE),
     ]
 }
 

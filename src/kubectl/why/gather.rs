@@ -164,7 +164,7 @@ async fn answer(
     let mut answer = Answer::default();
     for handle in handles {
         let keep = |report: NodeReport| take(&mut answer, report);
-        if let Err(why) = plugin.ask(api, Some(handle), asked.node_deadline, keep).await {
+        if let Err(why) = plugin.ask(api, asked.driver_name, Some(handle), asked.node_deadline, keep).await {
             return unread.note(&format!("the node {} says nothing: {why}", plugin.node));
         }
     }

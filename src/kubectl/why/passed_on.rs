@@ -38,11 +38,18 @@ pub fn unscheduled(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     }
     match facts.condition("PodScheduled") {
-        Some(("False", reason, message)) => vec![
-            Finding::certain("The scheduler does not place the pod.")
-                .because(format!("condition PodScheduled: {reason}: {message}"))
-                .then("Mend what the scheduler names; it looks again by itself."),
-        ],
+        Some(("False", reason, message)) => {
+            let sentence = "The scheduler does not place the pod.";
+            // What it says of a claim, the causes about claims say better.
+            let is_about_claims = message.to_ascii_lowercase().contains("persistentvolumeclaim");
+            let finding =
+                if is_about_claims { Finding::likely(sentence) } else { Finding::certain(sentence) };
+            vec![
+                finding
+                    .because(format!("condition PodScheduled: {reason}: {message}"))
+                    .then("Mend what the scheduler names; it looks again by itself."),
+            ]
+        }
         Some(_) | None if facts.phase() == "Pending" => vec![
             Finding::likely("The scheduler has not looked at the pod yet.")
                 .because("it has no node and no condition PodScheduled that says why")

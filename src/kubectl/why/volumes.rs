@@ -19,7 +19,8 @@ pub fn handle_rule(facts: &Facts) -> Vec<Finding> {
                 Finding::certain(format!("The driver refuses the volume {name}: {rule}."))
                     .because(format!("spec.csi.volumeHandle is {:?}", handle(volume)))
                     .then(format!(
-                        "Make the PersistentVolume {name} anew with a handle that is one: volumeHandle cannot be changed."
+                        "Delete the pod, its claim and the PersistentVolume {name}, in this order, and make them anew with a handle \
+                         that is one: volumeHandle cannot be changed, and no node has a copy of this."
                     )),
             )
         })

@@ -9,7 +9,7 @@ fn a_missing_csi_driver_object() {
     let mut facts = healthy();
     facts.csi_driver = Seen::Absent;
     let finding = finds(&facts, &["CsiDriverMissing"]);
-    assert_eq!((finding.remedy.as_str(), finding.certainty), ("kubectl apply -k deploy", Certainty::Certain));
+    assert_eq!((finding.remedy.as_str(), finding.certainty), (crate::csi_driver::MAKE, Certainty::Certain));
     // A claim that is not bound yet has a volume of the driver all the same.
     let mut facts = pending();
     facts.csi_driver = Seen::Absent;
