@@ -99,7 +99,8 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::{Mutex, mpsc};
 
     use super::super::pending::Pending;
     use super::*;
@@ -128,42 +129,50 @@ mod tests {
         }
     }
 
+    /// Lets the runtime, whose clock stands still, and its threads go on until something is so.
+    async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+        let limit = std::time::Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(std::time::Instant::now() < limit, "{what}");
+            std::thread::sleep(Duration::from_millis(1));
+            tokio::task::yield_now().await;
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn c19_a_call_that_is_slow_gives_its_place_to_one_of_another_volume() {
         let (calls, pending) = (Calls::here(), Pending::default());
         let (release, held) = mpsc::channel::<()>();
-        let held = Arc::new(std::sync::Mutex::new(held));
-        let hung: Vec<_> = (0..2 * PLACES)
-            .map(|number| {
-                let in_flight = pending.admit(&format!("hung-{number}")).expect("admitted");
-                let (calls, held) = (calls.clone(), held.clone());
-                let call = async move { held.lock().map(|held| held.recv()).is_ok() };
-                tokio::spawn(async move { calls.to_its_end(in_flight, call).await })
-            })
-            .collect();
-        let other = calls.to_its_end(pending.admit("other").expect("admitted"), async { 1 });
-        let mut other = std::pin::pin!(other);
-        for _ in 0..100 {
-            assert!(futures_util::poll!(&mut other).is_pending(), "all places are taken");
-            tokio::task::yield_now().await;
-        }
-        // The clock stands still while a thread is at work: the test moves it.
-        let mut answer = None;
-        for _ in 0..4 {
-            tokio::time::advance(PLACE_KEPT_FOR).await;
+        let held = Arc::new(Mutex::new(held));
+        let begun = Arc::new(AtomicUsize::new(0));
+        let start = |volume: String, hangs: bool| {
+            let (calls, in_flight) = (calls.clone(), pending.admit(&volume).expect("admitted"));
+            let (begun, held) = (begun.clone(), held.clone());
+            let call = async move {
+                begun.fetch_add(1, SeqCst);
+                // One waits for the channel, the others for the lock.
+                hangs && held.lock().map(|held| held.recv()).is_ok()
+            };
+            tokio::spawn(async move { calls.to_its_end(in_flight, call).await })
+        };
+        let hung: Vec<_> = (0..2 * PLACES).map(|number| start(format!("hung-{number}"), true)).collect();
+        until("the first take all places", || begun.load(SeqCst) == PLACES).await;
+        let other = start("other".to_owned(), false);
+
+        for round in 1..=2 {
             for _ in 0..100 {
-                if let std::task::Poll::Ready(ended) = futures_util::poll!(&mut other) {
-                    answer = Some(ended.expect("an answer"));
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(1));
                 tokio::task::yield_now().await;
             }
-            if answer.is_some() {
-                break;
-            }
+            assert_eq!(
+                begun.load(SeqCst),
+                round * PLACES,
+                "those that are at work have had their places for no time"
+            );
+            tokio::time::advance(PLACE_KEPT_FOR).await;
+            let next = if round == 1 { 2 * PLACES } else { 2 * PLACES + 1 };
+            until("slow calls give theirs away", || begun.load(SeqCst) == next).await;
         }
-        assert_eq!(answer, Some(1), "two rounds of slow calls gave theirs away");
+        assert!(!other.await.expect("no panic").expect("an answer"));
         drop(release);
         for call in hung {
             assert!(call.await.expect("no panic").expect("an answer"));
