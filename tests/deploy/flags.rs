@@ -195,6 +195,17 @@ fn the_schema_refuses_other_bad_values() {
         ("tolerations", json!({"operator": "Exists"})),
         ("storee", json!("/data")),
         ("csiDriver", json!({"attachRequired": true})),
+        ("podMonitor", json!({"create": "yes"})),
+        ("podMonitor", json!({"interval": "soon"})),
+        ("podMonitor", json!({"interval": "30"})),
+        ("podMonitor", json!({"interval": "1s1m"})),
+        ("podMonitor", json!({"interval": 30})),
+        ("podMonitor", json!({"labels": {"release": 1}})),
+        ("prometheusRule", json!({"labels": {"release": true}})),
+        ("prometheusRule", json!({"interval": "30s"})),
+        ("prometheusRule", json!({"runbooks": "runbooks.example.org"})),
+        ("prometheusRule", json!({"runbooks": "https://example.org/ # here"})),
+        ("dashboard", json!({"labels": {"grafana_dashboard": 1}})),
     ] {
         let refused = template("per-node", &[&format!("--set-json={name}={value}")]);
         let refused = refused.expect_err(&format!("{name}={value} is taken"));

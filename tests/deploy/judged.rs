@@ -1,9 +1,12 @@
-//! What is rendered, judged by others: `helm lint`, and kubeconform with schemas of a real API server (tests/deploy/schemas; how
-//! they are made stands in tests/deploy/write-schemas).
+//! What is rendered, judged by others: `helm lint`, and kubeconform with schemas of a real API server and of the Prometheus
+//! operator (tests/deploy/schemas; how they are made stands in tests/deploy/write-schemas).
 
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
+
+use super::monitoring;
 use super::render::{INSTALLATIONS, Installation, is_hook, objects, template};
 use super::tool::{chart, repository, run};
 
@@ -23,7 +26,7 @@ fn schemas() -> PathBuf {
     repository().join("tests/deploy/schemas")
 }
 
-fn as_yaml(objects: &[serde_json::Value]) -> String {
+fn as_yaml(objects: &[Value]) -> String {
     objects.iter().map(|object| format!("---\n{object}\n")).collect()
 }
 
@@ -67,7 +70,7 @@ fn every_object_has_only_fields_that_the_api_server_knows() {
         "--set-json=extraVolumeMounts=[{\"name\":\"extra\",\"mountPath\":\"/extra\"}]",
         "--set-json=test.tolerations=[{\"operator\":\"Exists\"}]",
     ];
-    let rendered = template("elsewhere", &all).expect("it renders");
+    let rendered = template("elsewhere", &[&all[..], &monitoring::ON].concat()).expect("it renders");
     judge(&rendered).expect("every object");
     let objects = objects(&rendered);
     let named = |kind: &str| {
@@ -78,11 +81,32 @@ fn every_object_has_only_fields_that_the_api_server_knows() {
 }
 
 #[test]
+#[ignore = "needs the tools of tests/deploy/build-tools"]
+fn what_watches_the_plugin_has_only_fields_that_its_operator_knows() {
+    for objects in [monitoring::by_kustomize(), monitoring::by_chart("per-node", &monitoring::ON)] {
+        let said = judge(&as_yaml(&objects)).expect("every object");
+        assert!(said.contains("Valid: 3, Invalid: 0, Errors: 0, Skipped: 0"), "{said}");
+    }
+}
+
+#[test]
 fn the_schemas_are_of_the_version_that_the_cluster_runs() {
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file");
     let versions = read(repository().join("tests/cluster/lib/versions.sh"));
     let cluster = versions.lines().find_map(|line| line.strip_prefix("default_k8s_version="));
     assert_eq!(cluster, Some(read(schemas().join("VERSION")).trim()), "run tests/deploy/write-schemas");
+}
+
+#[test]
+fn the_schemas_of_the_operator_are_of_the_version_that_the_script_names() {
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("a file");
+    let script = read(repository().join("tests/deploy/write-schemas"));
+    let version = script.lines().find_map(|line| line.strip_prefix("operator=")).expect("a version");
+    for kind in ["podmonitor", "prometheusrule"] {
+        let schema: Value =
+            serde_json::from_str(&read(schemas().join(kind).with_extension("json"))).expect("JSON");
+        assert_eq!(schema["$comment"], version, "{kind}: run tests/deploy/write-schemas operator");
+    }
 }
 
 /// The judge itself: it sees a field that is none.
@@ -91,7 +115,32 @@ fn the_schemas_are_of_the_version_that_the_cluster_runs() {
 fn a_field_that_is_none_is_found() {
     let mut objects = INSTALLATIONS[0].by_chart();
     let daemon_set = objects.iter_mut().find(|object| object["kind"] == "DaemonSet").expect("a DaemonSet");
-    daemon_set["spec"]["template"]["spec"]["containers"][0]["argz"] = serde_json::json!([]);
+    daemon_set["spec"]["template"]["spec"]["containers"][0]["argz"] = json!([]);
     let said = judge(&as_yaml(&objects)).expect_err("argz is no field");
     assert!(said.contains("argz"), "{said}");
+}
+
+/// And in an object of the operator, at any depth; and a value or a version that is none.
+#[test]
+#[ignore = "needs the tools of tests/deploy/build-tools"]
+fn a_field_that_the_operator_does_not_have_is_found() {
+    for (kind, below, field, value) in [
+        ("PodMonitor", "", "apiVersion", json!("monitoring.coreos.com/v1beta1")),
+        ("PodMonitor", "/metadata", "label", json!({})),
+        ("PodMonitor", "/spec", "jobLable", json!("job")),
+        ("PodMonitor", "/spec/podMetricsEndpoints/0", "interval", json!("soon")),
+        ("PodMonitor", "/spec/podMetricsEndpoints/0/relabelings/0", "sourceLabel", json!([])),
+        ("PrometheusRule", "/spec", "group", json!([])),
+        ("PrometheusRule", "/spec/groups/1/rules/0", "label", json!({})),
+        ("PrometheusRule", "/spec/groups/1/rules/0", "for", json!("5 minutes")),
+        ("PrometheusRule", "/spec/groups/1/rules/0/labels", "severity", json!(1)),
+        ("ConfigMap", "", "date", json!({})),
+    ] {
+        let mut objects = monitoring::by_kustomize();
+        let object = objects.iter_mut().find(|object| object["kind"] == kind).expect("an object");
+        object.pointer_mut(below).expect("a place")[field] = value;
+        let said = judge(&as_yaml(&objects)).expect_err(&format!("{kind}{below}/{field} is taken"));
+        assert!(said.contains(field), "{said}");
+        assert!(said.contains("Valid: 2, Invalid: 1"), "{said}");
+    }
 }

@@ -1,5 +1,7 @@
 //! What the chart and an overlay render to, as objects.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::tool::{chart, repository, run};
@@ -46,7 +48,11 @@ impl Installation {
 
 /// `helm template`, with a release called per-node and more arguments.
 pub fn template(namespace: &str, more: &[&str]) -> Result<String, String> {
-    let chart = chart();
+    template_of(&chart(), namespace, more)
+}
+
+/// The same of a chart elsewhere, or of its package.
+pub fn template_of(chart: &Path, namespace: &str, more: &[&str]) -> Result<String, String> {
     let chart = chart.to_str().expect("a path of text");
     let first = ["template", "per-node", chart, "--namespace", namespace];
     run("helm", first.iter().chain(more))

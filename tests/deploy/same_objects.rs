@@ -17,9 +17,9 @@ const OF_HELM: [&str; 4] = [
 ];
 
 /// What tells one object from another: kind, namespace and name.
-type Identity = (String, String, String);
+pub type Identity = (String, String, String);
 
-fn identity(object: &Value) -> Identity {
+pub fn identity(object: &Value) -> Identity {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
     (text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
@@ -44,13 +44,16 @@ fn by_identity(objects: Vec<Value>) -> BTreeMap<Identity, Value> {
 fn of_chart(installation: &Installation) -> BTreeMap<Identity, Value> {
     let mut objects = installation.by_chart();
     objects.retain(|object| !is_hook(object));
-    for object in &mut objects {
-        let labels = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut).expect("labels");
-        for label in OF_HELM {
-            assert!(labels.remove(label).is_some(), "no label {label}");
-        }
-    }
+    objects.iter_mut().for_each(take_labels_of_helm);
     by_identity(objects)
+}
+
+/// Takes away what helm adds to the labels of each object, which has to be there.
+pub fn take_labels_of_helm(object: &mut Value) {
+    let labels = object.pointer_mut("/metadata/labels").and_then(Value::as_object_mut).expect("labels");
+    for label in OF_HELM {
+        assert!(labels.remove(label).is_some(), "no label {label}");
+    }
 }
 
 fn of_overlay(installation: &Installation) -> BTreeMap<Identity, Value> {
@@ -76,7 +79,7 @@ fn chart_and_overlay_make_the_same_objects() {
 }
 
 /// As text with its keys in order, so that a difference is one of lines.
-fn pretty(object: &Value) -> String {
+pub fn pretty(object: &Value) -> String {
     serde_json::to_string_pretty(object).expect("JSON")
 }
 

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::tool::chart;
 
 /// Values that hold others, each with a comment of its own.
-const GROUPS: [&str; 5] = ["image", "serve", "csiDriver", "openshift", "test"];
+const GROUPS: [&str; 8] =
+    ["image", "serve", "csiDriver", "openshift", "podMonitor", "prometheusRule", "dashboard", "test"];
 
 /// Between these lines of the README.
 const BEGIN: &str = "<!-- values: written by PER_NODE_DOCS=write cargo test --test deploy table -->\n";

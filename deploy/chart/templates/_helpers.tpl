@@ -29,6 +29,13 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 
 {{/*
+Labels of an object (`chart`) with those that its value gives (`more`), which count where both have one: others select by them.
+*/}}
+{{- define "per-node.labels-with" -}}
+{{- merge (deepCopy .more) (include "per-node.labels" .chart | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{/*
 The image, by its digest where one is given.
 */}}
 {{- define "per-node.image" -}}
