@@ -1,5 +1,5 @@
 # etcd, kube-apiserver, kube-controller-manager and kube-scheduler as plain processes on 127.0.0.1. Sourced.
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2046
 
 # Gates that a case asks for, e.g. CSIVolumeHealth=true; both the API server and the kubelets get them.
 feature_gates=${FEATURE_GATES:-}
@@ -25,7 +25,7 @@ start_apiserver() {
     --kubelet-client-certificate "$pki/kubelet-client.crt" --kubelet-client-key "$pki/kubelet-client.key" \
     --kubelet-preferred-address-types InternalIP --service-account-issuer https://kubernetes.default.svc \
     --service-account-key-file "$pki/service-account.pub" --service-account-signing-key-file "$pki/service-account.key" \
-    --feature-gates "$feature_gates"
+    --feature-gates "$feature_gates" $(own_address --advertise-address)
 }
 
 # Its own rate limit (20 requests a second) would make the finalizers of a thousand volumes take two minutes.

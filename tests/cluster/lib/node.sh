@@ -1,6 +1,6 @@
 # A node: a mount and a process namespace of its own with a containerd and a kubelet in it. Sourced.
 # The second node keeps its kubelet's directory and the plugin's store at other paths, so that both flags are used.
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2046
 
 kubelet_dir() { [ "$1" = 1 ] && echo /var/lib/kubelet || echo "/var/lib/kubelet$(($1 - 1))"; }
 
@@ -78,7 +78,7 @@ start_containerd() {
 start_kubelet() {
   start_in_node "$1" "kubelet-$1" "$parts_dir/kubelet" --config "$state_dir/node-$1/kubelet.yaml" \
     --root-dir "$(kubelet_dir "$1")" --cert-dir "$(kubelet_dir "$1")/pki" \
-    --hostname-override "node-$1" --kubeconfig "$state_dir/node-$1.kubeconfig"
+    --hostname-override "node-$1" --kubeconfig "$state_dir/node-$1.kubeconfig" $(own_address --node-ip)
 }
 
 start_node_init() {

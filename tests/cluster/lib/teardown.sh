@@ -17,6 +17,12 @@ tear_down() {
   what_is_left "$cgroups"
 }
 
+# The one beside first: what control groups it leaves are found by the other.
+tear_down_both() {
+  (state_dir=$beside_dir && tear_down)
+  tear_down
+}
+
 remove_network() {
   if ip link show "per-node-$1" > /dev/null 2>&1; then ip link delete "per-node-$1"; fi
 }
@@ -32,7 +38,9 @@ remove_cgroups() {
   done
 }
 
+# A cluster beside another cannot tell its groups from the other's, and leaves them all to it.
 new_cgroups() {
+  [ ! -e "$state_dir/.beside" ] || return 0
   find /sys/fs/cgroup -depth -type d \( -name k8s.io -o -path '*/k8s.io/*' \) 2> /dev/null |
     awk 'NR == FNR {before[$0]; next} !($0 in before)' "$state_dir/cgroups-before" -
 }

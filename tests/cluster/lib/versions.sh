@@ -16,3 +16,7 @@ api_port=6443
 etcd_port=12379
 etcd_peer_port=12380
 nodes="1 2"
+
+# A cluster beside another has a network of its own, with this address; the first has the host's.
+beside_address=198.18.0.1
+own_address() { [ ! -e "$state_dir/.beside" ] || echo "$1=$beside_address"; }
