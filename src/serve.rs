@@ -171,8 +171,8 @@ impl Outside {
             return Ok(Outside { sink: Arc::new(EventLog), cluster: None, watcher: None });
         }
         let settings = per_node::adapters::kube::settings::Settings::default();
-        let client = connect(config.kubeconfig.as_deref(), &settings).await?;
-        let transport = Transport::new(client, settings);
+        let connection = connect(config.kubeconfig.as_deref(), &settings).await?;
+        let transport = Transport::new(connection, settings);
         let sink = KubeEvents::new(transport.clone(), &config.driver_name, &config.node_id, tally.clone());
         let cluster = KubeCluster::new(transport, &config.driver_name, clock, sweep_wanted, tally);
         let watcher = cluster.watcher();

@@ -101,7 +101,7 @@ async fn passes(field: &Field, api: &Api, going: std::ops::Range<usize>) -> Meas
     for number in 0..going.end {
         std::fs::create_dir(field.copy(&handle(number))).expect("a copy");
     }
-    let client = connect(Some(api.kubeconfig()), &KubeSettings::default()).await.expect("a client");
+    let connection = connect(Some(api.kubeconfig()), &KubeSettings::default()).await.expect("a client");
     let mut measured = Measured::default();
     for number in going.clone() {
         tokio::time::sleep(SWEEP_EVERY + LOOK_EVERY).await;
@@ -115,7 +115,7 @@ async fn passes(field: &Field, api: &Api, going: std::ops::Range<usize>) -> Meas
         let began = Instant::now();
         let entries = std::fs::read_dir(field.path("store/copies")).expect("the copies").count();
         assert!(entries >= going.start, "only the deleted copies went");
-        list(&client).await;
+        list(&connection.client).await;
         measured.limit.push(began.elapsed());
     }
     node.watch.abort();
@@ -136,10 +136,10 @@ impl Node {
             proof_jitter_per_volume: Duration::ZERO,
             ..KubeSettings::default()
         };
-        let client = connect(Some(kubeconfig), &settings).await.expect("a client");
+        let connection = connect(Some(kubeconfig), &settings).await.expect("a client");
         let (tally, wanted) = (Arc::new(Tally::default()), Arc::new(Signal::default()));
         let clock = Arc::new(SystemClock::default());
-        let transport = Transport::new(client, settings);
+        let transport = Transport::new(connection, settings);
         let cluster = KubeCluster::new(transport, DRIVER_NAME, clock.clone(), wanted.clone(), tally.clone());
         let cluster = Arc::new(cluster);
         let store = Arc::new(StoreDirs::open(&field.path("store")).expect("a store"));

@@ -3,7 +3,7 @@
 
 use kube::Client;
 use per_node::adapters::kube::api_error::ApiError;
-use per_node::adapters::kube::transport::{Transport, WriteKind, query_escaped};
+use per_node::adapters::kube::transport::{Extent, Transport, WriteKind, query_escaped};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,16 @@ struct Page<T> {
     items: Option<Vec<T>>,
 }
 
+#[derive(Deserialize)]
+struct NameOnly {
+    metadata: Name,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    name: String,
+}
+
 #[derive(Default, Deserialize)]
 struct PageMetadata {
     #[serde(default, rename = "continue")]
@@ -137,6 +147,29 @@ impl Api {
         resource: Resource,
         namespace: Option<&str>,
         selector: &Selector,
+        keep: impl FnMut(T),
+    ) -> Result<(), Failure> {
+        self.pages(resource, namespace, selector, Extent::Whole, keep).await
+    }
+
+    /// The same for the names alone, which is all that the server is asked for.
+    pub async fn for_each_name(
+        &self,
+        resource: Resource,
+        namespace: Option<&str>,
+        selector: &Selector,
+        mut keep: impl FnMut(String),
+    ) -> Result<(), Failure> {
+        let keep = |item: NameOnly| keep(item.metadata.name);
+        self.pages(resource, namespace, selector, Extent::Metadata, keep).await
+    }
+
+    async fn pages<T: DeserializeOwned>(
+        &self,
+        resource: Resource,
+        namespace: Option<&str>,
+        selector: &Selector,
+        extent: Extent,
         mut keep: impl FnMut(T),
     ) -> Result<(), Failure> {
         let fail = |why| failure("list", resource.name, namespace, why);
@@ -153,7 +186,7 @@ impl Api {
             } else {
                 format!("{base}&continue={}", query_escaped(&next))
             };
-            let body = self.transport.get(&path, ANSWER_BYTES_MAX).await.map_err(fail)?;
+            let body = self.transport.get_extent(&path, extent, ANSWER_BYTES_MAX).await.map_err(fail)?;
             let page: Page<T> = decoded(&body).map_err(fail)?;
             page.items.into_iter().flatten().for_each(&mut keep);
             next = page.metadata.next;

@@ -33,8 +33,9 @@ pub async fn connect(reach: &ReachFlags) -> Result<Api, Failure> {
     };
     let settings = Settings::default();
     let namespace = config.default_namespace.clone();
-    let client = client_of(config, &settings)?;
-    Ok(Api::new(Transport::new(client.clone(), settings), client, namespace))
+    let connection = client_of(config, &settings)?;
+    let client = connection.client.clone();
+    Ok(Api::new(Transport::new(connection, settings), client, namespace))
 }
 
 /// The namespace of the context, where a command does without a cluster: `default` where no kubeconfig says another.

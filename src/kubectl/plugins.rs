@@ -145,12 +145,12 @@ pub async fn nodes_without(
     let with: BTreeSet<&str> = with.into_iter().collect();
     let linux = Selector { labels: LINUX.to_owned(), ..Selector::default() };
     let mut without = BTreeSet::new();
-    let keep = |node: NodeName| {
-        if !with.contains(node.metadata.name.as_str()) {
-            without.insert(node.metadata.name);
+    let keep = |node: String| {
+        if !with.contains(node.as_str()) {
+            without.insert(node);
         }
     };
-    api.for_each(Resource::NODES, None, &linux, keep).await?;
+    api.for_each_name(Resource::NODES, None, &linux, keep).await?;
     if without.is_empty() {
         return Ok(None);
     }
@@ -160,16 +160,6 @@ pub async fn nodes_without(
         more => format!(" and {more} more"),
     };
     Ok(Some(format!("no plugin runs on {}{more}: copies that are there are not seen", named.join(", "))))
-}
-
-#[derive(Deserialize)]
-struct NodeName {
-    metadata: NameOnly,
-}
-
-#[derive(Deserialize)]
-struct NameOnly {
-    name: String,
 }
 
 impl Plugin {

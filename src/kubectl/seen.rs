@@ -24,6 +24,16 @@ impl<T> Seen<T> {
         }
     }
 
+    /// What becomes of the thing, where it was seen.
+    pub fn and_then<U>(&self, then: impl FnOnce(&T) -> Seen<U>) -> Seen<U> {
+        match self {
+            Seen::Is(seen) => then(seen),
+            Seen::Absent => Seen::Absent,
+            Seen::Unread => Seen::Unread,
+            Seen::Unasked => Seen::Unasked,
+        }
+    }
+
     pub fn is_absent(&self) -> bool {
         match self {
             Seen::Absent => true,

@@ -80,8 +80,8 @@ pub async fn transport(api: &MockApi, settings: Settings) -> Transport {
 pub async fn transport_over(kubeconfig: &str, settings: Settings) -> Transport {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), kubeconfig).expect("a kubeconfig");
-    let client = connect(Some(file.path()), &settings).await.expect("a usable kubeconfig");
-    Transport::new(client, settings)
+    let connection = connect(Some(file.path()), &settings).await.expect("a usable kubeconfig");
+    Transport::new(connection, settings)
 }
 
 /// The adapter under test and what it is wired to.

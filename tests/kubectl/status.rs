@@ -140,6 +140,7 @@ async fn nodes_that_do_not_answer_are_named_and_the_rest_is_shown() {
         api.put(&format!("/api/v1/nodes/{node}"), json!({"metadata": {"name": node, "labels": labels}}));
     }
     let answer = run(&api, &["status", "--node-deadline", "1s"]).await;
+    assert_eq!(api.named_only(), ["nodes".to_owned()].into(), "a thousand whole nodes are tens of megabytes");
     check(
         &answer,
         3,
@@ -206,16 +207,14 @@ async fn without_any_plugin_the_answer_is_partial_and_without_an_api_server_ther
     assert!(answer.out.contains("data     Bound"), "{}", answer.out);
     assert!(answer.err.contains("no plugin's pod in the namespace elsewhere"), "{}", answer.err);
     let nowhere = tempfile::NamedTempFile::new().expect("a file");
-    let config = api.kubeconfig();
+    let (config, address) = (api.kubeconfig(), api.address());
     drop(api);
     std::fs::write(nowhere.path(), config).expect("written");
     let output = command(nowhere.path(), &["status"]).output().await.expect("it runs");
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        told.starts_with("kubectl per-node: list persistentvolumes: the API server cannot be reached"),
-        "{told}"
-    );
+    let start = "kubectl per-node: list persistentvolumes: the API server cannot be reached: http://";
+    assert!(told.starts_with(&format!("{start}{address}: ")), "{told}");
 }
 
 #[tokio::test]

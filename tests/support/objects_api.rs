@@ -57,6 +57,8 @@ struct Inner {
     commands: Option<Run>,
     denied: BTreeSet<(String, String)>,
     used: BTreeSet<(String, String)>,
+    /// The collections of which nothing but the metadata was asked for.
+    named_only: BTreeSet<String>,
     /// What reviews of other people's rights say no to.
     ungranted: BTreeSet<(String, String)>,
     /// Somebody else writes the object just before the next patch of it.
@@ -86,6 +88,11 @@ impl ObjectsApi {
             "users": [{ "name": "person", "user": { "token": "SECRET-OF-A-PERSON" } }],
         })
         .to_string()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Puts an object under its path, in place of the one there.
@@ -132,6 +139,11 @@ impl ObjectsApi {
     /// Every verb and resource that was asked for since it was last asked.
     pub fn take_used(&self) -> BTreeSet<(String, String)> {
         std::mem::take(&mut self.lock().used)
+    }
+
+    /// The collections of which nothing but the metadata was asked for.
+    pub fn named_only(&self) -> BTreeSet<String> {
+        self.lock().named_only.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -184,7 +196,13 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let path = parts.uri.path().to_owned();
     let mut inner = shared.lock();
     match parts.method {
-        Method::GET if is_collection(&path) => list(&inner, &path, &parts),
+        Method::GET if is_collection(&path) => {
+            let metadata_alone = wants_metadata_alone(&parts.headers);
+            if metadata_alone {
+                inner.named_only.extend(segments(&path).last().map(|name| (*name).to_owned()));
+            }
+            list(&inner, &path, &parts, metadata_alone)
+        }
         Method::GET => inner.objects.get(&path).map_or_else(|| status(404, "NotFound", ""), object),
         Method::PATCH => patch(&mut inner, &path, &serde_json::from_slice(&body).unwrap_or_default()),
         Method::POST if segments(&path) == ["subjectaccessreviews"] => {
@@ -278,8 +296,13 @@ async fn fetch(address: SocketAddr, path: &str, headers: &HeaderMap) -> std::io:
     Ok((code, body.to_owned()))
 }
 
+fn wants_metadata_alone(headers: &HeaderMap) -> bool {
+    let accepted = headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accepted.starts_with("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+}
+
 /// One page: those of the collection that the selectors select.
-fn list(inner: &Inner, path: &str, parts: &Parts) -> Response {
+fn list(inner: &Inner, path: &str, parts: &Parts, metadata_alone: bool) -> Response {
     let query = |name: &str| {
         let pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
         pairs.filter(|(key, _)| *key == name).map(|(_, value)| unescaped(value)).next()
@@ -305,7 +328,10 @@ fn list(inner: &Inner, path: &str, parts: &Parts) -> Response {
         .collect();
     let from: usize = query("continue").and_then(|token| token.parse().ok()).unwrap_or(0);
     let limit: usize = query("limit").and_then(|limit| limit.parse().ok()).unwrap_or(usize::MAX);
-    let page: Vec<&Value> = all.iter().skip(from).take(limit).copied().collect();
+    let shown = |object: &Value| {
+        if metadata_alone { json!({ "metadata": object["metadata"] }) } else { object.clone() }
+    };
+    let page: Vec<Value> = all.iter().skip(from).take(limit).map(|object| shown(object)).collect();
     let next = from + page.len();
     let token = if next < all.len() { next.to_string() } else { String::new() };
     object(&json!({ "kind": "List", "apiVersion": "v1", "metadata": { "continue": token }, "items": page }))

@@ -54,7 +54,7 @@ pub enum ApiError {
     /// No connection: refused, unresolved, not trusted, or no credentials to send.
     #[error("the API server cannot be reached: {why}")]
     Unreachable {
-        /// The causes, outermost first. Never the text of a credential.
+        /// The server's address and the causes, outermost first. Never the text of a credential.
         why: String,
     },
     /// Nothing came in time.

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use http::Uri;
 use kube::Client;
 use kube::client::AuthError;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -37,13 +38,22 @@ pub enum ConnectError {
     },
 }
 
+/// A client, and where it goes.
+#[derive(Clone)]
+pub struct Connection {
+    /// The client.
+    pub client: Client,
+    /// The API server's address, for errors. Never with a user or a password.
+    pub server: String,
+}
+
 /// A client of the API server that `kubeconfig` names, or else of the cluster this pod runs in.
 ///
 /// Must be called within a tokio runtime. Does not connect yet.
 ///
 /// # Errors
 /// Where there is no usable configuration.
-pub async fn connect(kubeconfig: Option<&Path>, settings: &Settings) -> Result<Client, ConnectError> {
+pub async fn connect(kubeconfig: Option<&Path>, settings: &Settings) -> Result<Connection, ConnectError> {
     let config = match kubeconfig {
         Some(path) => from_kubeconfig(path).await?,
         None => Config::incluster().map_err(|error| ConnectError::InCluster { why: error.to_string() })?,
@@ -55,9 +65,21 @@ pub async fn connect(kubeconfig: Option<&Path>, settings: &Settings) -> Result<C
 ///
 /// # Errors
 /// Where its credentials or certificates cannot be used.
-pub fn client_of(config: Config, settings: &Settings) -> Result<Client, ConnectError> {
-    Client::try_from(mended(config, settings))
-        .map_err(|error| ConnectError::Credentials { why: without_credentials(&error) })
+pub fn client_of(config: Config, settings: &Settings) -> Result<Connection, ConnectError> {
+    let server = without_user(&config.cluster_url);
+    let client = Client::try_from(mended(config, settings))
+        .map_err(|error| ConnectError::Credentials { why: without_credentials(&error) })?;
+    Ok(Connection { client, server })
+}
+
+/// Scheme, host and port.
+fn without_user(address: &Uri) -> String {
+    let scheme = address.scheme_str().unwrap_or("https");
+    match (address.host(), address.port()) {
+        (Some(host), Some(port)) => format!("{scheme}://{host}:{port}"),
+        (Some(host), None) => format!("{scheme}://{host}"),
+        (None, _) => "an address without a host".to_owned(),
+    }
 }
 
 async fn from_kubeconfig(path: &Path) -> Result<Config, ConnectError> {
@@ -146,6 +168,14 @@ mod tests {
         assert!(
             config.read_timeout.is_some() && config.connect_timeout.is_some() && config.reset_reader_on_write
         );
+    }
+
+    #[test]
+    fn c47_an_address_is_told_without_its_user() {
+        let told = |address: &'static str| without_user(&Uri::from_static(address));
+        assert_eq!(told("https://who:SECRET@10.96.0.1:6443/k8s/clusters/c-1"), "https://10.96.0.1:6443");
+        assert_eq!(told("http://[fd00::1]:8080"), "http://[fd00::1]:8080");
+        assert_eq!(told("https://kubernetes.default.svc"), "https://kubernetes.default.svc");
     }
 
     #[tokio::test]

@@ -7,20 +7,40 @@ use std::time::Duration;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt;
-use kube::Client;
 use kube::client::Body;
 use tokio::time::timeout;
 
 use super::api_error::ApiError;
-use super::client::without_credentials;
+use super::client::{Connection, without_credentials};
 use super::lines::Lines;
 use super::settings::{ANSWER_BYTES_MAX, Settings};
 
 /// The API server, as requests and answers.
 #[derive(Clone)]
 pub struct Transport {
-    client: Client,
+    connection: Connection,
     settings: Settings,
+}
+
+/// How much of each object an answer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// Its metadata alone: of a list of nodes a hundredth.
+    Metadata,
+}
+
+impl Extent {
+    /// A server that knows no metadata alone answers with all, which reads the same.
+    fn accept(self) -> &'static str {
+        match self {
+            Self::Whole => "application/json",
+            Self::Metadata => {
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.9"
+            }
+        }
+    }
 }
 
 /// How the body of a write is encoded.
@@ -33,10 +53,10 @@ pub enum WriteKind {
 }
 
 impl Transport {
-    /// A transport over `client`.
+    /// A transport over `connection`.
     #[must_use]
-    pub fn new(client: Client, settings: Settings) -> Self {
-        Self { client, settings }
+    pub fn new(connection: Connection, settings: Settings) -> Self {
+        Self { connection, settings }
     }
 
     /// The limits in force.
@@ -50,7 +70,22 @@ impl Transport {
     /// # Errors
     /// Every class but `Gone` only where the server says so.
     pub async fn get(&self, path: &str, limit_bytes: usize) -> Result<Vec<u8>, ApiError> {
-        let answer = self.send(request(Method::GET, path, None, Vec::new())?).await?;
+        self.get_extent(path, Extent::Whole, limit_bytes).await
+    }
+
+    /// The same of a list, with as much of each object as is wanted.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub async fn get_extent(
+        &self,
+        path: &str,
+        extent: Extent,
+        limit_bytes: usize,
+    ) -> Result<Vec<u8>, ApiError> {
+        let mut request = request(Method::GET, path, None, Vec::new())?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(extent.accept()));
+        let answer = self.send(request).await?;
         self.read_whole(answer.into_body(), limit_bytes).await
     }
 
@@ -106,10 +141,12 @@ impl Transport {
     }
 
     async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
-        timeout(self.settings.answer_timeout, self.client.send(request))
+        timeout(self.settings.answer_timeout, self.connection.client.send(request))
             .await
             .map_err(|_| ApiError::Timeout { waiting_for: "the head of an answer" })?
-            .map_err(|error| ApiError::Unreachable { why: without_credentials(&error) })
+            .map_err(|error| ApiError::Unreachable {
+                why: format!("{}: {}", self.connection.server, without_credentials(&error)),
+            })
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, ApiError> {
@@ -151,7 +188,7 @@ fn request(
     content_type: Option<&'static str>,
     body: Vec<u8>,
 ) -> Result<Request<Body>, ApiError> {
-    let mut builder = Request::builder().method(method).uri(path).header(ACCEPT, "application/json");
+    let mut builder = Request::builder().method(method).uri(path).header(ACCEPT, Extent::Whole.accept());
     // Servers of 1.37 compress watches one event at a time, which common decoders stop at.
     builder = builder.header(ACCEPT_ENCODING, "identity");
     if let Some(content_type) = content_type {

@@ -83,16 +83,11 @@ fn by_node(
     let Seen::Is(nodes) = nodes else { return BTreeMap::new() };
     let csi_nodes = index(csi_nodes, |object| name(&object.metadata));
     // One that ends has nothing to say beside the one that follows it, so it is put first and written over.
-    let plugins = match plugins {
-        Seen::Is(pods) => {
-            let mut pods = pods.clone();
-            pods.sort_by_key(|pod| pod.metadata.deletion_timestamp.is_none());
-            Seen::Is(pods)
-        }
-        Seen::Absent => Seen::Absent,
-        Seen::Unread => Seen::Unread,
-        Seen::Unasked => Seen::Unasked,
-    };
+    let plugins = plugins.and_then(|pods| {
+        let mut pods = pods.clone();
+        pods.sort_by_key(|pod| pod.metadata.deletion_timestamp.is_none());
+        Seen::Is(pods)
+    });
     let node_of = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
     let plugins = index(&plugins, node_of);
     let linux = nodes.into_iter().filter(is_linux);
@@ -111,21 +106,11 @@ fn by_node(
 }
 
 fn index<T: Clone>(list: &Seen<Vec<T>>, key: impl Fn(&T) -> String) -> Seen<BTreeMap<String, T>> {
-    match list {
-        Seen::Is(items) => Seen::Is(items.iter().map(|item| (key(item), item.clone())).collect()),
-        Seen::Absent => Seen::Absent,
-        Seen::Unread => Seen::Unread,
-        Seen::Unasked => Seen::Unasked,
-    }
+    list.and_then(|items| Seen::Is(items.iter().map(|item| (key(item), item.clone())).collect()))
 }
 
 fn found<T: Clone>(index: &Seen<BTreeMap<String, T>>, name: &str) -> Seen<T> {
-    match index {
-        Seen::Is(items) => items.get(name).cloned().map_or(Seen::Absent, Seen::Is),
-        Seen::Absent => Seen::Absent,
-        Seen::Unread => Seen::Unread,
-        Seen::Unasked => Seen::Unasked,
-    }
+    index.and_then(|items| items.get(name).cloned().map_or(Seen::Absent, Seen::Is))
 }
 
 fn name(metadata: &ObjectMeta) -> String {
