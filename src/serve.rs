@@ -97,6 +97,7 @@ async fn serve(
         .map_err(|failure| anyhow!("--store: {}", failure.at(&config.store)))?;
     let Some(_lock) = wait_for_lock(&store, &shutdown).await? else { return Ok(()) };
     self_check::check_open_store(&store)?;
+    self_check::check_pods(&store, &kubelet_dir, &config.driver_name)?;
     // Only now: the process before this one had the port until it gave up the lock.
     let http = TcpListener::bind(config.http).await.with_context(|| format!("--http {}", config.http))?;
     let left = leftovers::clear(&store).map_err(|failure| {

@@ -14,8 +14,10 @@ use tokio_util::sync::CancellationToken;
 use crate::adapters::console;
 use crate::adapters::csi::{About, CsiService};
 use crate::adapters::http::{self, CopiesPage, PageKey, Readiness, Sources};
-use crate::adapters::registration::{Phase, Registration};
-use crate::adapters::socket::{self, BindError, Bound, Drain, ServeError, SocketPath, SocketPathError};
+use crate::adapters::registration::{Phase, Registration, Watch};
+use crate::adapters::socket::{
+    self, BindError, Bound, Drain, ServeError, SocketFile, SocketPath, SocketPathError,
+};
 use crate::domain::signal::Signal;
 use crate::domain::tally::Tally;
 use crate::domain::use_cases::driver::{Driver, Ports, Settings};
@@ -36,6 +38,9 @@ const MEASURE_AFTER: Duration = Duration::from_secs(5);
 /// get to know new volumes either, so nobody waits in vain for long.
 const CLAIM_WITHIN: Duration = Duration::from_secs(10);
 const CLAIM_RETRY: Duration = Duration::from_millis(500);
+
+/// Between two looks whether the CSI socket is still where the kubelet looks for it.
+const LOOK_AT_SOCKET_EVERY: Duration = Duration::from_secs(5);
 
 /// How long the end of a service waits for its loops, which stop at their next pause.
 const LOOPS_END_WITHIN: Duration = Duration::from_millis(500);
@@ -69,6 +74,8 @@ pub enum ServiceError {
     Console(BindError),
     #[error("the CSI socket is no longer served: {0}")]
     Csi(ServeError),
+    #[error("the CSI socket {0} was removed by somebody: the next start makes it again")]
+    SocketGone(SocketPath),
     #[error("the loop that drives {name} has ended")]
     LoopEnded { name: &'static str },
 }
@@ -121,6 +128,7 @@ impl Service {
         tasks: &mut JoinSet<&'static str>,
     ) -> Result<Drain, ServiceError> {
         let readiness = Readiness::default();
+        readiness.set("socket", Some("the CSI socket is not served yet".to_owned()));
         let mut console_file = None;
         self.spawn_loops(tasks);
         if let Some(store) = &reach.console_in {
@@ -148,10 +156,13 @@ impl Service {
         let csi = CsiService::new(self.driver.clone(), about, shutdown.clone());
         socket::make_directory(&reach.endpoint).map_err(ServiceError::Endpoint)?;
         let bound = socket::bind(&reach.endpoint).await.map_err(ServiceError::Endpoint)?;
+        let csi_file = bound.file.clone();
         tracing::info!(socket = %reach.endpoint, "serving");
         let registration = match reach.registration {
             Some(registration) => {
-                tasks.spawn(tell_phase(registration.watch(), readiness.clone()));
+                let phases = registration.watch();
+                tell_phase(&phases.borrow(), &readiness);
+                tasks.spawn(tell_phases(phases, readiness.clone()));
                 let (driver, cluster) = (self.driver.clone(), self.ports.cluster.clone());
                 let stop = shutdown.clone();
                 Some(tokio::spawn(async move {
@@ -166,6 +177,7 @@ impl Service {
             }
             None => None,
         };
+        readiness.set("socket", None);
         let serve = socket::serve_apart(csi.routes(), bound, shutdown.clone(), csi.calls());
         tokio::pin!(serve);
         let ended = tokio::select! {
@@ -175,6 +187,12 @@ impl Service {
                 shutdown.cancel();
                 let _ = serve.await;
                 Err(ServiceError::LoopEnded { name: name.unwrap_or("the driver's steps") })
+            }
+            () = until_gone(&csi_file, &shutdown) => {
+                // No kubelet finds it any more, and only a new one would be found.
+                shutdown.cancel();
+                let _ = serve.await;
+                Err(ServiceError::SocketGone(csi_file.path().clone()))
             }
         };
         shutdown.cancel();
@@ -290,11 +308,26 @@ async fn sweep(driver: Arc<Driver>, sweeper: Arc<Mutex<Sweeper>>) -> &'static st
     }
 }
 
-async fn tell_phase(mut phases: crate::adapters::registration::Watch, readiness: Readiness) -> &'static str {
+/// Waits until the socket is not in its place; for ever once the service is told to end, which takes it away.
+async fn until_gone(file: &SocketFile, shutdown: &CancellationToken) {
     loop {
-        let phase: Phase = phases.borrow_and_update().clone();
-        let reason = (!phase.is_ready()).then(|| phase.to_string());
-        readiness.set("registration", reason);
+        tokio::time::sleep(LOOK_AT_SOCKET_EVERY).await;
+        if shutdown.is_cancelled() {
+            std::future::pending::<()>().await;
+        }
+        if !file.is_in_place() {
+            return;
+        }
+    }
+}
+
+fn tell_phase(phase: &Phase, readiness: &Readiness) {
+    readiness.set("registration", (!phase.is_ready()).then(|| phase.to_string()));
+}
+
+async fn tell_phases(mut phases: Watch, readiness: Readiness) -> &'static str {
+    loop {
+        tell_phase(&phases.borrow_and_update().clone(), &readiness);
         if phases.changed().await.is_err() {
             // The registration has ended, as it does at a shutdown.
             std::future::pending::<()>().await;

@@ -241,6 +241,16 @@ pub async fn page(address: SocketAddr, path: &str) -> String {
     page_with(address, path, &[]).await
 }
 
+/// The same; `None` where nobody answers, or not to the end.
+pub async fn page_if_served(address: SocketAddr, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    Some(answer).filter(|answer| answer.contains("\r\n\r\n"))
+}
+
 /// The same, asked for with these headers.
 pub async fn page_with(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> String {
     let mut stream = TcpStream::connect(address).await.expect("connect");

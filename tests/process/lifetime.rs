@@ -25,6 +25,20 @@ async fn c42_told_to_end_it_ends_with_0_and_leaves_mounts() {
 }
 
 #[tokio::test]
+async fn c42_where_its_socket_is_removed_it_ends_to_be_started_again() {
+    let host = Host::start().await;
+    let mut driver = host.start_driver().await;
+    host.publish("example-store", "u1").await.expect("published");
+    fs::remove_file(host.socket()).expect("somebody tidies up");
+    assert_eq!(driver.ends().await.code(), Some(1));
+    let log = driver.log();
+    assert!(log.contains("csi.sock was removed by somebody"), "{log}");
+    assert_eq!(host.mounts_at("u1"), 1, "the pod keeps its volume");
+    let _driver = host.start_driver().await;
+    host.unpublish("example-store", "u1").await.expect("unpublished");
+}
+
+#[tokio::test]
 async fn c40_killed_and_started_again_it_knows_who_holds_what() {
     let host = Host::start().await;
     let mut driver = host.start_driver().await;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::host::{Host, free_port, page, page_with};
+use super::host::{Host, free_port, page, page_if_served, page_with};
 
 #[tokio::test]
 async fn c45_health_readiness_and_metrics_are_on_one_port() {
@@ -25,6 +25,28 @@ async fn c45_health_readiness_and_metrics_are_on_one_port() {
     ] {
         assert!(metrics.contains(line), "{line} in {metrics}");
     }
+}
+
+/// A rollout goes on when a pod is ready: one that will not get its socket must never have said so.
+#[tokio::test]
+async fn c45_it_is_not_ready_before_its_socket_is_served() {
+    let host = Host::start().await;
+    let _first = host.start_driver().await;
+    fs::create_dir(host.path("other")).expect("mkdir");
+    let address = free_port();
+    let mut command = host.serve();
+    command.env("PER_NODE_HTTP", address.to_string()).env("PER_NODE_STORE", host.path("other"));
+    let mut second = host.spawn(command, "second.log");
+    let mut seen = 0;
+    while second.is_running() {
+        if let Some(page) = page_if_served(address, "/readyz").await {
+            assert!(page.starts_with("HTTP/1.1 503") && page.contains("socket is not served yet"), "{page}");
+            seen += 1;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    assert!(seen > 0, "it was never asked: {}", second.log());
+    assert!(second.log().contains("another process serves"), "{}", second.log());
 }
 
 #[tokio::test]

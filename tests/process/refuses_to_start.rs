@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use nix::sys::signal::Signal;
 use tokio::process::Command;
 
 use super::host::Host;
@@ -76,6 +77,53 @@ async fn c44_what_is_wrong_is_one_line_that_names_the_flag() {
         assert!(words.iter().all(|word| lines[0].contains(word)), "{what}: {log}");
         assert!(!log.contains("panicked"), "{what}: {log}");
     }
+}
+
+/// The note that a kubelet leaves beside a pod's target.
+fn note(host: &Host, pod: &str, driver: &str, handle: &str) {
+    let note = format!(r#"{{"driverName":"{driver}","volumeHandle":"{handle}","specVolID":"pv"}}"#);
+    fs::write(host.target(pod).with_file_name("vol_data.json"), note).expect("write");
+}
+
+#[tokio::test]
+async fn c44_a_store_is_not_served_while_a_pod_uses_the_one_that_was_there_before() {
+    let host = Host::start().await;
+    let mut first = host.start_driver().await;
+    host.publish("data", "u1").await.expect("published");
+    note(&host, "u1", "per-node.liken.sh", "data");
+    first.signal(Signal::SIGTERM);
+    assert!(first.ends().await.success());
+
+    fs::create_dir(host.path("other")).expect("mkdir");
+    let elsewhere = || {
+        let mut command = host.serve();
+        command.env("PER_NODE_STORE", host.path("other"));
+        command
+    };
+    let mut other = host.spawn(elsewhere(), "other.log");
+    assert!(!other.ends().await.success());
+    let log = other.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("per-node: ")).collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    let target = host.target("u1").display().to_string();
+    for word in ["--store", "another store", "/store/copies/data ", &format!("umount {target}")] {
+        assert!(lines[0].contains(word), "{word}: {log}");
+    }
+    assert_eq!(host.mounts_at("u1"), 1, "the pod keeps what it has");
+
+    // What another driver publishes is that one's business, and so is a directory that is no copy of the volume.
+    for (driver, handle) in [("other.example", "data"), ("per-node.liken.sh", "dat")] {
+        note(&host, "u1", driver, handle);
+        let mut other = host.spawn(elsewhere(), "other.log");
+        host.is_served().await;
+        other.signal(Signal::SIGTERM);
+        assert!(other.ends().await.success(), "{driver} {handle}");
+    }
+
+    note(&host, "u1", "per-node.liken.sh", "data");
+    let _first = host.start_driver().await;
+    host.unpublish("data", "u1").await.expect("the old store is in its place again");
+    assert_eq!(host.mounts_at("u1"), 0);
 }
 
 #[tokio::test]

@@ -44,6 +44,8 @@ pub mod mountinfo;
 #[forbid(unsafe_code)]
 pub mod mounts;
 #[forbid(unsafe_code)]
+pub mod other_store;
+#[forbid(unsafe_code)]
 pub mod places;
 #[forbid(unsafe_code)]
 pub mod polled;

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::failure::{Failure, Outcome, Step};
+use super::other_store::{self, Strange};
 use super::store::StoreDirs;
 use super::target;
 use super::view::{MountEntry, View};
@@ -51,6 +52,12 @@ pub enum SelfCheckError {
         "--store {path}: copies/ and trash/ are not on one mount, so nothing could be moved between them"
     )]
     OtherMount { path: PathBuf },
+    #[error(
+        "--store {path} is another store than the one that a pod on this node uses: its volume at {target} shows {shown} of \
+         some other place. Give the old store its place again (--store, or the data disk's mount); or end that pod, and where \
+         it cannot end unmount its volume on the node: umount {target}"
+    )]
+    OtherStore { path: PathBuf, target: PathBuf, shown: PathBuf },
 }
 
 /// Checks the kernel and the kubelet's directory, and resolves the latter. `NotShared` is for the caller to judge:
@@ -102,6 +109,20 @@ pub fn check_open_store(store: &StoreDirs) -> Result<(), SelfCheckError> {
         Ok(())
     } else {
         Err(SelfCheckError::OtherMount { path: store.path().to_owned() })
+    }
+}
+
+/// Checks that no pod of this driver still uses a store that was here before.
+pub fn check_pods(
+    store: &StoreDirs,
+    kubelet_dir: &KubeletDir,
+    driver_name: &str,
+) -> Result<(), SelfCheckError> {
+    let path = store.path().to_owned();
+    match other_store::find(store, kubelet_dir, driver_name) {
+        Ok(None) => Ok(()),
+        Ok(Some(Strange { target, shown })) => Err(SelfCheckError::OtherStore { path, target, shown }),
+        Err(failure) => Err(SelfCheckError::Store { path, why: text(failure) }),
     }
 }
 
