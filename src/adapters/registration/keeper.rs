@@ -184,7 +184,10 @@ impl Registration {
         let mut told = false;
         while !self.directory.is_dir() {
             if !told {
-                tracing::warn!(directory = %self.directory.display(), "--registration-dir is not there; waiting for it");
+                tracing::warn!(
+                    directory = %self.directory.display(),
+                    "--registration-dir is not there; waiting for it: is --kubelet-dir the kubelet's --root-dir?"
+                );
                 self.set(Phase::NoDirectory);
                 told = true;
             }

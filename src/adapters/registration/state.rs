@@ -36,7 +36,9 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("registration with the kubelet is off"),
-            Self::NoDirectory => f.write_str("the kubelet's registration directory is not there"),
+            Self::NoDirectory => f.write_str(
+                "the kubelet's registration directory is not there: is --kubelet-dir the kubelet's --root-dir?",
+            ),
             Self::NoSocket(why) => write!(f, "the registration socket could not be made: {why}"),
             Self::Waiting => f.write_str("the kubelet has not registered the driver yet"),
             Self::Registered => f.write_str("the kubelet has registered the driver"),
