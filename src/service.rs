@@ -245,9 +245,14 @@ async fn bind_console(store: &std::path::Path) -> Result<Bound, ServiceError> {
 
 /// Has the marker of a new store written, so that the pods which wait for this driver find it there (C22 (e)).
 async fn claim(driver: &Driver, cluster: &dyn Cluster) {
+    let mut told = String::new();
     while driver.store_is_new().await {
         if let Err(error) = driver.check_marker(cluster).await {
-            tracing::info!(%error, "a new store waits for its marker");
+            let why = error.to_string();
+            if why != told {
+                tracing::info!(error = why, "a new store waits for its marker");
+                told = why;
+            }
             tokio::time::sleep(CLAIM_RETRY).await;
         }
     }

@@ -196,13 +196,7 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let path = parts.uri.path().to_owned();
     let mut inner = shared.lock();
     match parts.method {
-        Method::GET if is_collection(&path) => {
-            let metadata_alone = wants_metadata_alone(&parts.headers);
-            if metadata_alone {
-                inner.named_only.extend(segments(&path).last().map(|name| (*name).to_owned()));
-            }
-            list(&inner, &path, &parts, metadata_alone)
-        }
+        Method::GET if is_collection(&path) => list(&mut inner, &path, &parts),
         Method::GET => inner.objects.get(&path).map_or_else(|| status(404, "NotFound", ""), object),
         Method::PATCH => patch(&mut inner, &path, &serde_json::from_slice(&body).unwrap_or_default()),
         Method::POST if segments(&path) == ["subjectaccessreviews"] => {
@@ -302,7 +296,11 @@ fn wants_metadata_alone(headers: &HeaderMap) -> bool {
 }
 
 /// One page: those of the collection that the selectors select.
-fn list(inner: &Inner, path: &str, parts: &Parts, metadata_alone: bool) -> Response {
+fn list(inner: &mut Inner, path: &str, parts: &Parts) -> Response {
+    let metadata_alone = wants_metadata_alone(&parts.headers);
+    if metadata_alone {
+        inner.named_only.extend(segments(path).last().map(|name| (*name).to_owned()));
+    }
     let query = |name: &str| {
         let pairs = parts.uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
         pairs.filter(|(key, _)| *key == name).map(|(_, value)| unescaped(value)).next()

@@ -7,6 +7,7 @@
 //! nothing.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,7 @@ fn volume_data(kubelet_dir: &KubeletDir, target: &Path) -> Outcome<Option<Volume
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = open_below(open.parent(), VOLUME_DATA, flags, Mode::empty()) else { return Ok(None) };
     let mut text = Vec::new();
-    let read = std::fs::File::from(file).take(VOLUME_DATA_BYTES_MAX).read_to_end(&mut text);
+    let read = File::from(file).take(VOLUME_DATA_BYTES_MAX).read_to_end(&mut text);
     Ok(read.ok().and_then(|_| serde_json::from_slice(&text).ok()))
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::case::run;
 use crate::manifest;
 use crate::tool::{tool_json, wait_cause};
-use crate::wait::wait_until;
+use crate::wait::{wait_for, wait_until};
 
 const MANY: &str = "ReadWriteMany";
 
@@ -54,6 +54,9 @@ fn c05_why_tells_of_a_refusal_whose_rule_no_field_breaks_any_more() {
     });
 }
 
+/// How often the kubelet may come upon both volumes of a pod in one round: seldom.
+const PODS_MADE: usize = 10;
+
 #[test]
 #[ignore = "needs the cluster of tests/cluster/run"]
 fn c13_why_tells_of_a_pod_with_two_claims_over_one_handle() {
@@ -69,13 +72,23 @@ fn c13_why_tells_of_a_pod_with_two_claims_over_one_handle() {
         pod["spec"]["volumes"].as_array_mut().expect("volumes").push(again);
         let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array_mut();
         mounts.expect("mounts").push(json!({"name": "again", "mountPath": "/again"}));
-        case.apply(&pod);
-        let finding = wait_cause(&case.name, "pod", "HandleTwice");
-        assert!(finding["evidence"].to_string().contains(&format!("{handle} and {other}")), "{finding}");
-        // The kubelet knows a volume by driver and handle, so it waits for ever for the second.
-        wait_until("the pod to wait for it", || {
-            let pod = tool_json(&["why", "pod", "-n", &case.name]);
-            pod["runs"] == false && !node.mounts_of(&handle).is_empty()
+        // The kubelet knows a volume by driver and handle, so of two it mostly waits for ever for one. Where it comes upon both in one
+        // round it starts the pod with both, and then there is nothing to tell: so pods are made until one is seen that does not run.
+        let finding = (0..PODS_MADE).find_map(|_| {
+            case.apply(&pod);
+            let told = wait_for("the pod to run, or why to tell why not", || {
+                let told = tool_json(&["why", "pod", "-n", &case.name]);
+                (told["runs"] == true || told["findings"][0]["cause"] == "HandleTwice").then_some(told)
+            });
+            if told["runs"] == true {
+                assert_eq!(told["findings"], json!([]), "it has what it wants");
+                case.delete("pod", "pod");
+                return None;
+            }
+            Some(told["findings"][0].clone())
         });
+        let finding = finding.expect("of so many pods one does not run at once");
+        assert!(finding["evidence"].to_string().contains(&format!("{handle} and {other}")), "{finding}");
+        wait_until("its copy to be mounted all the same", || !node.mounts_of(&handle).is_empty());
     });
 }
