@@ -174,6 +174,19 @@ impl Page {
         self.call("Emulation.setEmulatedMedia", features).await;
     }
 
+    /// Forgets what the browser says of this machine's network: it cuts requests off when an interface comes or goes, as those of
+    /// other pods do on a node, and the page then complains once of each.
+    #[allow(dead_code, reason = "where no cluster is there is no such interface")]
+    pub fn forgive_changes_of_the_network(&mut self) {
+        let all = self.complaints.len();
+        self.complaints.retain(|complaint| !complaint.contains("net::ERR_NETWORK_CHANGED"));
+        for _ in self.complaints.len()..all {
+            let fetch =
+                self.complaints.iter().position(|complaint| complaint.contains("TypeError: Failed to fetch"));
+            fetch.map(|at| self.complaints.remove(at));
+        }
+    }
+
     /// The page complains of nothing, and has asked nobody but the server at `address`.
     pub fn is_at_peace_with(&self, address: &str) {
         assert_eq!(self.complaints, Vec::<String>::new());

@@ -84,6 +84,7 @@ fn c12_the_page_shows_who_holds_a_copy_who_was_refused_it_and_who_gets_it_next()
         window.until_told(&[&here, &format!("held by {waiter} for ")]);
         case.delete("pod", "waiter");
         window.until_told(&[&here, "not held"]);
+        window.page.forgive_changes_of_the_network();
         window.page.is_at_peace_with(&served.address);
     });
 }
