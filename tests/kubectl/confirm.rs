@@ -3,14 +3,30 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use per_node::proto::report::Copy;
 use serde_json::json;
 
-use crate::objects_api::ObjectsApi;
+use crate::cluster::{copy, report};
+use crate::objects_api::{Backend, ObjectsApi};
 use crate::rights;
 use crate::tool::{Answer, run};
 
 const REVISION: &str = "removals wait for a confirmation: the API server's revision went back";
 const SEEN: &str = "confirmed as it is by: per-node confirm --seen=00c0ffee00c0ffee";
+
+/// How what would go is told of a node that has one copy without a PersistentVolume.
+const ORPHANS: &str = "       what would go, as far as is known now: 1 copies that no PersistentVolume names\n         wanted (1.5Ki)\n";
+
+/// What a node tells of its copies: one without a PersistentVolume, one with.
+fn copies(node: &str) -> Backend {
+    let of = |handle: &str, orphan: bool| Copy { orphan: Some(orphan), ..copy(handle, 1536, 3) };
+    let told = report(node, vec![of("bound", false), of("wanted", true)]);
+    let told = serde_json::to_string(&told).expect("JSON");
+    Backend::Answer(Arc::new(move |path, _| {
+        assert_eq!(path, "/copies");
+        (200, told.clone())
+    }))
+}
 
 /// A cluster of plugins on these nodes; removals wait on those of `waiting`. Gives the nodes that were confirmed.
 async fn cluster(nodes: &[&str], waiting: &[&str]) -> (ObjectsApi, Arc<Mutex<BTreeSet<String>>>) {
@@ -25,6 +41,7 @@ async fn cluster(nodes: &[&str], waiting: &[&str]) -> (ObjectsApi, Arc<Mutex<BTr
                 "status": {"phase": "Running"},
             }),
         );
+        api.serve_pod("per-node", &format!("plugin-{node}"), copies(node));
     }
     let confirmed = Arc::<Mutex<BTreeSet<String>>>::default();
     let waiting: BTreeSet<String> = waiting.iter().map(|node| format!("plugin-{node}")).collect();
@@ -55,13 +72,13 @@ fn names(confirmed: &Mutex<BTreeSet<String>>) -> Vec<String> {
 #[tokio::test]
 async fn c22_what_waits_is_shown_by_node_and_without_a_yes_nobody_is_told() {
     let (api, confirmed) = cluster(&["n1", "n2", "n3"], &["n1", "n3"]).await;
-    let shown = "NODE   WAITS FOR\nn1     the API server's revision went back\n\
-                 n3     the API server's revision went back\n";
+    let revision = "the API server's revision went back";
+    let shown = format!("NODE   WAITS FOR\nn1     {revision}\n{ORPHANS}n3     {revision}\n{ORPHANS}");
     let answer = run(&api, &["confirm"]).await;
-    assert_eq!((answer.code, answer.out.as_str()), (5, shown));
+    assert_eq!((answer.code, answer.out.as_str()), (5, shown.as_str()));
     assert!(answer.err.contains("give --yes"), "{}", answer.err);
     let answer = run(&api, &["confirm", "--show"]).await;
-    assert_eq!(answer, Answer { code: 4, out: shown.into(), err: String::new() });
+    assert_eq!(answer, Answer { code: 4, out: shown, err: String::new() });
     assert_eq!(names(&confirmed), [""; 0]);
 }
 
@@ -90,8 +107,27 @@ async fn copies_that_wait_are_shown_a_line_each() {
     let answer = run(&api, &["confirm", "--show"]).await;
     assert_eq!(
         answer.out,
-        "NODE   WAITS FOR\nn1     too many at once\n       2 copies:\n         cache\n         models\n"
+        format!(
+            "NODE   WAITS FOR\nn1     too many at once\n       2 copies:\n         cache\n         models\n{ORPHANS}"
+        )
     );
+}
+
+#[tokio::test]
+async fn c22_where_it_cannot_be_read_what_would_go_that_is_said_before_it_asks() {
+    let (api, confirmed) = cluster(&["n1", "n2"], &["n1", "n2"]).await;
+    api.serve_pod("per-node", "plugin-n1", Backend::Hangs);
+    let mut unsynced = report("n2", vec![copy("a", 1, 1)]);
+    unsynced.copies[0].orphan = None;
+    let unsynced = serde_json::to_string(&unsynced).expect("JSON");
+    api.serve_pod("per-node", "plugin-n2", Backend::Answer(Arc::new(move |_, _| (200, unsynced.clone()))));
+    let answer = run(&api, &["confirm", "--node-deadline=2s"]).await;
+    assert_eq!(answer.code, 5);
+    let told = "what would go, as far as is known now: not read: ";
+    for why in ["no answer within 2s\n", "of 1 copies its plugin has not read the PersistentVolumes\n"] {
+        assert!(answer.out.contains(&format!("{told}{why}")), "{}", answer.out);
+    }
+    assert_eq!(names(&confirmed), [""; 0]);
 }
 
 #[tokio::test]

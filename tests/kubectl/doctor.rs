@@ -110,7 +110,7 @@ async fn each_thing_that_is_broken_is_its_own_line_and_the_exit_code_says_so() {
     assert_eq!((answer.code, answer.err.as_str()), (4, ""));
     assert_eq!(amiss(&answer.out), ["fault Rights -", "warning Removals n1", "fault Plugin n2"]);
     let table = run(&api, &["doctor"]).await.out;
-    let confirm = "repair: kubectl per-node confirm --node n1\n";
+    let confirm = "then kubectl per-node confirm --node n1\n";
     assert!(table.contains(confirm) && table.find("Plugin") < table.find("Removals"), "{table}");
 }
 

@@ -9,7 +9,7 @@ use crate::cli::PluginFlags;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
-  kubectl per-node confirm --show           what waits, on which node
+  kubectl per-node confirm --show           what waits, on which node, and which copies would go
   kubectl per-node confirm --node node-1    shows it, asks, confirms
   kubectl per-node confirm --yes            on every node on which something waits
 
@@ -18,7 +18,7 @@ pub struct ConfirmFlags {
     /// Only this node
     #[arg(long, value_name = "NODE", value_parser = crate::cli::name)]
     pub node: Option<String>,
-    /// Only show what waits
+    /// Only show what waits, and which copies would go
     #[arg(long, conflicts_with = "yes")]
     pub show: bool,
     /// Do not ask

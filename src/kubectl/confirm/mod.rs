@@ -1,9 +1,11 @@
 //! `kubectl per-node confirm`: a person says that removals may go on where they wait (C22), by `per-node confirm` in the plugin's
 //! pod on each such node.
 //!
-//! It shows first what waits where, and asks; then it confirms just that, and not what came to wait since. It removes nothing: the next pass of each node does, with a proof of its own.
+//! It shows first what waits where and which copies would go, as far as is known, and asks; then it confirms just what waited, and
+//! not what came to wait since. It removes nothing: the next pass of each node does, with a proof of its own.
 
 mod flags;
+mod orphans;
 
 pub use flags::ConfirmFlags;
 
@@ -38,7 +40,9 @@ pub async fn run(reach: &ReachFlags, flags: ConfirmFlags) -> Result<Exit, Failur
         output::print(&format!("nothing waits for a confirmation on {} nodes\n", nodes.len() - silent))?;
         return Ok(heard(silent, nodes.len(), is_whole));
     }
-    output::print_table(&table(&waiting))?;
+    let (namespace, deadline) = (&flags.plugin.namespace, flags.node_deadline);
+    let orphans = orphans::lines(&api, &reach.driver_name, namespace, &waiting, deadline).await;
+    output::print_table(&table(&waiting, &orphans))?;
     if flags.show {
         return Ok(Exit::Found);
     }
@@ -101,10 +105,11 @@ async fn confirm(api: &Api, waiting: &[Waiting], flags: &ConfirmFlags) -> Result
     Ok(failed)
 }
 
-fn table(waiting: &[Waiting]) -> Table {
+/// What waits on each node, and below it what would go there.
+fn table(waiting: &[Waiting], orphans: &[Vec<String>]) -> Table {
     let mut table = Table::new(&["NODE", "WAITS FOR"]);
-    for one in waiting {
-        let mut lines = one.what.lines();
+    for (one, orphans) in waiting.iter().zip(orphans) {
+        let mut lines = one.what.lines().chain(orphans.iter().map(String::as_str));
         table.row(vec![one.target.node.as_str().into(), lines.next().unwrap_or_default().into()]);
         for line in lines {
             table.row(vec!["".into(), line.into()]);

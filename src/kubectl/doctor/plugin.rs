@@ -63,7 +63,11 @@ pub fn removals(_: &Facts, name: &str, of_node: &NodeFacts) -> Vec<Line> {
     if let Some(waiting) = &sweep.waiting_for {
         lines.push(Line::warning(
             format!("removals wait for a person: {waiting}"),
-            format!("kubectl per-node confirm --node {name}"),
+            format!(
+                "do not confirm yet: `kubectl per-node confirm --node {name} --show` lists what would go; make the \
+                 PersistentVolumes of what is wanted (docs/runbooks/PerNodeRemovalsWaiting.md), then kubectl per-node confirm \
+                 --node {name}"
+            ),
         ));
     }
     if sweep.stuck > 0 {

@@ -88,8 +88,14 @@ fn c22_what_keeps_removals_is_told() {
         n2(&mut facts).heard = heard(|report| report["sweep"][field] = value);
         let line = finds_on_n2(&facts, Verdict::Warning, "Removals");
         assert!(line.says.contains(says), "{line:?}");
-        let confirms = line.repair.as_deref() == Some("kubectl per-node confirm --node n2");
-        assert_eq!(confirms, field == "waitingFor", "{line:?}");
+        let repair = line.repair.as_deref().unwrap_or_default();
+        // What deletes is named last, after what shows and what saves.
+        let [show, save, confirm] =
+            ["--node n2 --show", "make the PersistentVolumes", "then kubectl per-node confirm"]
+                .map(|part| repair.find(part));
+        assert_eq!(confirm.is_some(), field == "waitingFor", "{line:?}");
+        assert!(show <= save && save <= confirm, "{line:?}");
+        assert_eq!(repair.starts_with("do not confirm yet"), confirm.is_some(), "{line:?}");
     }
 }
 
