@@ -14,6 +14,7 @@ mod confirm;
 mod connect;
 mod csi_driver;
 mod doctor;
+mod event;
 mod exec;
 mod exit;
 mod failure;

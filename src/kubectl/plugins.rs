@@ -70,6 +70,22 @@ pub enum Unheard {
     Undecodable,
 }
 
+impl Unheard {
+    /// Whether the plugin was asked and nothing came back from it. What it or the API server did answer is no silence.
+    pub fn is_silence(&self) -> bool {
+        match self {
+            Unheard::Late { .. } | Unheard::NotReached { .. } | Unheard::Unreachable { .. } => true,
+            Unheard::NotRunning { .. }
+            | Unheard::Forbidden { .. }
+            | Unheard::NotServed
+            | Unheard::NotTold { .. }
+            | Unheard::OtherVersion { .. }
+            | Unheard::OtherDriver { .. }
+            | Unheard::Undecodable => false,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct Pod {
     metadata: Metadata,

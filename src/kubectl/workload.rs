@@ -28,6 +28,31 @@ pub fn is_ready(pod: &Pod) -> bool {
     conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
 }
 
+/// The command that shows why a plugin's pod is not well: its log, or where no container has begun, the pod's events.
+pub fn to_read(plugin: &Pod) -> String {
+    let metadata = &plugin.metadata;
+    let [pod, namespace] = [&metadata.name, &metadata.namespace].map(|part| part.clone().unwrap_or_default());
+    if has_begun(plugin) {
+        format!("kubectl logs {pod} -n {namespace}")
+    } else {
+        format!("kubectl describe pod {pod} -n {namespace}")
+    }
+}
+
+/// Whether a container of the pod runs or has run. Of one that has not, as with an image that cannot be pulled, there is no log.
+fn has_begun(pod: &Pod) -> bool {
+    let Some(status) = pod.status.as_ref() else { return false };
+    let mut containers = status.container_statuses.iter().flatten().peekable();
+    if containers.peek().is_none() {
+        return status.phase.as_deref() == Some("Running");
+    }
+    containers.any(|one| {
+        let [now, before] = [&one.state, &one.last_state].map(Option::as_ref);
+        now.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+            || before.is_some_and(|state| state.terminated.is_some())
+    })
+}
+
 /// Why the plugin's container does not run, and its last line: the plugin's own word for what is wrong (C44).
 pub fn last_words(plugin: &Pod) -> Vec<String> {
     let statuses = plugin.status.iter().flat_map(|status| status.container_statuses.iter().flatten());

@@ -3,7 +3,7 @@
 
 use super::facts::Facts;
 use super::finding::{Certainty, Finding};
-use super::{claims, driver, holding, passed_on, volumes};
+use super::{claims, driver, holding, passed_on, terminating, volumes};
 
 /// One thing that keeps a pod from running, or that somebody should know.
 pub struct Cause {
@@ -14,7 +14,7 @@ pub struct Cause {
 
 /// Every cause. Of two that are as certain, the one that stands first here is shown first: what comes earlier in a pod's way.
 pub const CAUSES: &[Cause] = &[
-    Cause { id: "PodTerminating", look: passed_on::pod_terminating },
+    Cause { id: "PodTerminating", look: terminating::pod_terminating },
     Cause { id: "ClaimMissing", look: claims::claim_missing },
     Cause { id: "ClaimTerminating", look: claims::claim_terminating },
     Cause { id: "ClaimLost", look: claims::claim_lost },
@@ -67,12 +67,16 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Whether the pod does what it is for: it runs and is ready, or has ended well.
+/// Whether the pod does what it is for: it runs and is ready, or has ended well. One that was deleted is on its way out, however
+/// it ended.
 pub fn runs(facts: &Facts) -> bool {
+    if facts.is_terminating() {
+        return false;
+    }
     let ready = facts.condition("Ready").is_some_and(|(status, _, _)| status == "True");
     match facts.phase() {
         "Succeeded" => true,
-        "Running" => ready && facts.pod.metadata.deletion_timestamp.is_none(),
+        "Running" => ready,
         _ => false,
     }
 }

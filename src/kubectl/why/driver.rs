@@ -1,12 +1,10 @@
 //! Causes in the driver's installation: its CSIDriver object, its plugin on the pod's node, and that node itself. A pod that
 //! has no volume of the driver does not wait for any of them.
 
-use k8s_openapi::api::core::v1::Pod;
-
 use super::facts::{Facts, Place, full_name};
 use super::finding::Finding;
 use crate::csi_driver;
-use crate::workload::{is_ready, last_words};
+use crate::workload::{is_ready, last_words, to_read};
 
 pub fn csi_driver_missing(facts: &Facts) -> Vec<Finding> {
     if !facts.csi_driver.is_absent() || !facts.concerns_driver() {
@@ -59,41 +57,79 @@ pub fn node_not_ready(facts: &Facts) -> Vec<Finding> {
 }
 
 pub fn no_plugin_on_node(facts: &Facts) -> Vec<Finding> {
-    let Some(place) = ours(facts).filter(|place| place.plugin.is_absent()) else { return Vec::new() };
+    let Some(place) = facts.driver_place().filter(|place| place.plugin.is_absent()) else {
+        return Vec::new();
+    };
+    let namespace = &facts.plugin_namespace;
+    let none = format!("no plugin's pod in the namespace {namespace} has spec.nodeName {}", place.name);
+    // A kubelet that knows the driver has, or had just now, a plugin beside it: of another namespace, it may be.
+    if is_registered(facts, place) != Some(false) {
+        return vec![
+            Finding::likely(format!(
+                "No plugin's pod for the node {} is in the namespace {namespace}.",
+                place.name
+            ))
+            .because(none)
+            .because_all(place.csi_node.is().map(|_| {
+                format!("and yet the CSINode {} lists {}", place.name, facts.driver_name)
+            }))
+            .then(format!(
+                "Is the plugin in another namespace? --plugin-namespace names it; else: kubectl per-node doctor {}",
+                place.name
+            )),
+        ];
+    }
     vec![
         Finding::certain(format!("No plugin runs on the node {}.", place.name))
-            .because(format!("no pod of the plugin's DaemonSet has spec.nodeName {}", place.name))
-            .then("Look at the DaemonSet's nodeSelector and tolerations, and at its events: kubectl per-node doctor"),
+            .because(none)
+            .then("Look at the DaemonSet's nodeSelector, tolerations and events: kubectl per-node doctor"),
     ]
 }
 
+/// Whether the kubelet of the node has registered the driver; `None` where that is not known.
+fn is_registered(facts: &Facts, place: &Place) -> Option<bool> {
+    if place.csi_node.is_absent() {
+        return Some(false);
+    }
+    let drivers = &place.csi_node.is()?.spec.drivers;
+    Some(drivers.iter().any(|driver| driver.name == facts.driver_name))
+}
+
 pub fn plugin_not_ready(facts: &Facts) -> Vec<Finding> {
-    let Some(place) = ours(facts) else { return Vec::new() };
+    let Some(place) = facts.driver_place() else { return Vec::new() };
     let Some(plugin) = place.plugin.is() else { return Vec::new() };
     let said = place.answer.is().map(|answer| answer.not_ready.clone()).unwrap_or_default();
-    if is_ready(plugin) && said.is_empty() {
-        return Vec::new();
-    }
+    let silence = place.silence.as_ref().map(|why| format!("asked through the API server: {why}"));
     let name = full_name(&plugin.metadata);
+    if is_ready(plugin) && said.is_empty() {
+        // A network policy, or a network that the API server does not reach, looks the same from here.
+        let silent = silence.map(|why| {
+            Finding::likely(format!("The plugin on the node {} does not answer.", place.name))
+                .because(why)
+                .because(format!("the pod {name} is Ready all the same"))
+                .then(format!(
+                    "If it hangs, delete its pod, which disturbs no other: kubectl delete pod {} -n {}",
+                    super::facts::name(&plugin.metadata),
+                    facts.plugin_namespace
+                ))
+        });
+        return silent.into_iter().collect();
+    }
     vec![
         Finding::certain(format!("The plugin on the node {} is not ready.", place.name))
             .because(format!("the pod {name} is not Ready"))
             .because_all(said.into_iter().map(|reason| format!("the plugin says: {reason}")))
             .because_all(last_words(plugin))
-            .then(format!("Read its log: kubectl logs {}", log_of(plugin))),
+            .because_all(silence)
+            .then(format!("See what it says: {}", to_read(plugin))),
     ]
 }
 
 pub fn driver_not_registered(facts: &Facts) -> Vec<Finding> {
-    let Some(place) = ours(facts) else { return Vec::new() };
+    let Some(place) = facts.driver_place() else { return Vec::new() };
     // Without a plugin, or beside one that is not up, this is what follows from it.
     let up = place.plugin.is().is_none_or(is_ready) && !place.plugin.is_absent();
-    let registered = place.csi_node.is().map(|csi_node| {
-        let mut drivers = csi_node.spec.drivers.iter();
-        drivers.any(|driver| driver.name == facts.driver_name)
-    });
-    let missing = registered == Some(false) || place.csi_node.is_absent();
-    if !up || !missing {
+    if !up || is_registered(facts, place) != Some(false) {
         return Vec::new();
     }
     vec![
@@ -107,24 +143,16 @@ pub fn driver_not_registered(facts: &Facts) -> Vec<Finding> {
 }
 
 pub fn waits_for_confirmation(facts: &Facts) -> Vec<Finding> {
-    let Some(place) = ours(facts) else { return Vec::new() };
+    let Some(place) = facts.driver_place() else { return Vec::new() };
     let Some(waiting) = place.answer.is().and_then(|answer| answer.waiting.clone()) else {
         return Vec::new();
     };
     vec![
         Finding::note(format!("On the node {} removals wait for a person; pods do not.", place.name))
             .because(waiting)
-            .then(format!("kubectl per-node confirm --node {}", place.name)),
+            .then(format!(
+                "Nothing for this pod. Before anybody confirms, see which copies would go: kubectl per-node confirm --node {} --show",
+                place.name
+            )),
     ]
-}
-
-/// The pod's node, where the pod has a volume of the driver.
-fn ours(facts: &Facts) -> Option<&Place> {
-    facts.place.as_ref().filter(|_| facts.concerns_driver())
-}
-
-fn log_of(plugin: &Pod) -> String {
-    let metadata = &plugin.metadata;
-    let part = |part: &Option<String>| part.clone().unwrap_or_default();
-    format!("{} -n {}", part(&metadata.name), part(&metadata.namespace))
 }

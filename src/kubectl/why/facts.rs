@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::human::span;
+pub use crate::event::{age, last_seen, told};
 pub use crate::seen::Seen;
 
 /// Everything that the causes look at.
@@ -19,6 +19,8 @@ pub use crate::seen::Seen;
 pub struct Facts {
     pub now: Timestamp,
     pub driver_name: String,
+    /// Where the plugins' pods are looked for.
+    pub plugin_namespace: String,
     pub pod: Pod,
     /// The pod's volumes that are claims, in the pod's order.
     pub claims: Vec<ClaimFacts>,
@@ -56,6 +58,8 @@ pub struct Place {
     pub plugin: Seen<Pod>,
     /// What that plugin said.
     pub answer: Seen<Answer>,
+    /// Why it said nothing, where it was asked and nothing came back; a missing right is no such reason.
+    pub silence: Option<String>,
 }
 
 /// The plugin's word about its node.
@@ -116,6 +120,16 @@ impl Facts {
         ))
     }
 
+    /// Whether somebody has deleted the pod, which is still there.
+    pub fn is_terminating(&self) -> bool {
+        self.pod.metadata.deletion_timestamp.is_some()
+    }
+
+    /// The pod's node, where the pod has a volume of the driver.
+    pub fn driver_place(&self) -> Option<&Place> {
+        self.place.as_ref().filter(|_| self.concerns_driver())
+    }
+
     pub fn phase(&self) -> &str {
         self.pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Unknown")
     }
@@ -137,34 +151,4 @@ pub fn reserves(reference: &ObjectReference, claim: &PersistentVolumeClaim) -> b
 /// `namespace/name`.
 pub fn full_name(metadata: &ObjectMeta) -> String {
     format!("{}/{}", metadata.namespace.as_deref().unwrap_or_default(), name(metadata))
-}
-
-/// The last time that an event was seen, by whichever field carries it.
-pub fn last_seen(event: &Event) -> Option<Timestamp> {
-    let series =
-        event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
-    series
-        .or(event.last_timestamp.as_ref().map(|time| time.0))
-        .or(event.event_time.as_ref().map(|time| time.0))
-        .or(event.metadata.creation_timestamp.as_ref().map(|time| time.0))
-}
-
-/// How long something has lasted, as kubectl writes ages.
-pub fn age(since: Timestamp, now: Timestamp) -> String {
-    span(u64::try_from(now.duration_since(since).as_secs()).unwrap_or(0))
-}
-
-/// An event as one line of evidence, as kubectl's describe has it: reason, count, age, text.
-pub fn told(event: &Event, now: Timestamp) -> String {
-    let count = event.series.as_ref().and_then(|series| series.count).or(event.count).unwrap_or(1);
-    let times = if count > 1 { format!(" x{count}") } else { String::new() };
-    let when = last_seen(event).map(|last| format!(" {} ago", age(last, now))).unwrap_or_default();
-    let from = event
-        .source
-        .as_ref()
-        .and_then(|source| source.component.as_deref())
-        .or(event.reporting_component.as_deref())
-        .unwrap_or("somebody");
-    let text = event.message.as_deref().unwrap_or_default().trim();
-    format!("event {}{times}{when} from {from}: {text}", event.reason.as_deref().unwrap_or_default())
 }

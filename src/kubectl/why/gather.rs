@@ -15,7 +15,7 @@ use super::volumes::handle;
 use crate::api::{Api, Resource, Selector};
 use crate::failure::Failure;
 use crate::installation::POD_LABELS;
-use crate::plugins::Plugin;
+use crate::plugins::{Plugin, Unheard};
 use crate::seen::Unread;
 
 /// Whose pod, and where the plugins are.
@@ -53,6 +53,7 @@ pub async fn gather(api: &Api, asked: &Asked<'_>) -> Result<Facts, Failure> {
     let mut facts = Facts {
         now: Timestamp::now(),
         driver_name: asked.driver_name.to_owned(),
+        plugin_namespace: asked.plugin_namespace.to_owned(),
         claims,
         csi_driver: unread.optional(csi_driver),
         place: None,
@@ -142,15 +143,21 @@ async fn place(api: &Api, asked: &Asked<'_>, name: String, handles: &[String], u
         there.into_iter().chain(ending).next()
     });
     let plugin = unread.optional(plugins);
-    let answer = match plugin.is().and_then(Plugin::of_object) {
+    let (answer, silence) = match plugin.is().and_then(Plugin::of_object) {
         // Without a volume there is nobody to ask about, and a pod that does not run answers nothing.
         Some(plugin) if !handles.is_empty() && plugin.phase == "Running" => {
-            answer(api, asked, &plugin, handles, unread).await
+            match answer(api, asked, &plugin, handles).await {
+                Ok(answer) => (Seen::Is(answer), None),
+                Err(why) => (
+                    unread.note(&format!("the node {} says nothing: {why}", plugin.node)),
+                    why.is_silence().then(|| why.to_string()),
+                ),
+            }
         }
-        Some(_) | None => Seen::Unasked,
+        Some(_) | None => (Seen::Unasked, None),
     };
     let (node, csi_node) = (unread.optional(node), unread.optional(csi_node));
-    Place { name, node, csi_node, plugin, answer }
+    Place { name, node, csi_node, plugin, answer, silence }
 }
 
 /// What the plugin says of these handles. Part of an answer is none: a holder might be in the rest.
@@ -159,16 +166,13 @@ async fn answer(
     asked: &Asked<'_>,
     plugin: &Plugin,
     handles: &[String],
-    unread: &mut Unread,
-) -> Seen<Answer> {
+) -> Result<Answer, Unheard> {
     let mut answer = Answer::default();
     for handle in handles {
         let keep = |report: NodeReport| take(&mut answer, report);
-        if let Err(why) = plugin.ask(api, asked.driver_name, Some(handle), asked.node_deadline, keep).await {
-            return unread.note(&format!("the node {} says nothing: {why}", plugin.node));
-        }
+        plugin.ask(api, asked.driver_name, Some(handle), asked.node_deadline, keep).await?;
     }
-    Seen::Is(answer)
+    Ok(answer)
 }
 
 fn take(answer: &mut Answer, report: NodeReport) {

@@ -66,7 +66,10 @@ fn with_holder(finding: Finding, facts: &Facts, holder: &HolderFact) -> Finding 
     match (pod, deleted, &facts.neighbours) {
         (Some(_), Some(since), _) => finding
             .because(format!("that pod is being deleted, for {}", age(since.0, facts.now)))
-            .then("Wait for it; if it stays, its unmount is what is missing: look at findmnt on the node for its UID."),
+            .then(
+                "Wait for it; if it stays, its unmount is what is missing: look at findmnt on the node for its UID, and at \
+                 docs/runbooks/PerNodeUnmountFailed.md; if no unpublish fails, restart the kubelet on that node.",
+            ),
         (Some(_), None, _) => finding.then(format!(
             "Wait, or delete it: kubectl delete pod {} -n {}; this pod goes on by itself.",
             holder.name.rsplit('/').next().unwrap_or_default(),

@@ -13,6 +13,7 @@ mod gather;
 mod holding;
 mod passed_on;
 mod report;
+mod terminating;
 mod volumes;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use per_node::domain::handle::Handle;
 use per_node::domain::mount_options::MountOptions;
 use per_node::domain::refusal::Reason;
 
-use super::facts::{Facts, age, last_seen, told};
+use super::facts::{Facts, last_seen, name, told};
 use super::finding::Finding;
 use super::holding::RECENT;
 use super::volumes::{handle, made_anew};
@@ -23,15 +23,6 @@ const TELLING: [&str; 7] = [
     "NetworkNotReady",
     "FailedPostStartHook",
 ];
-
-pub fn pod_terminating(facts: &Facts) -> Vec<Finding> {
-    let Some(since) = &facts.pod.metadata.deletion_timestamp else { return Vec::new() };
-    vec![
-        Finding::certain("The pod is being deleted.")
-            .because(format!("its deletionTimestamp passed {} ago", age(since.0, facts.now)))
-            .then("Wait; if it stays, look at its finalizers and at the kubelet of its node."),
-    ]
-}
 
 pub fn unscheduled(facts: &Facts) -> Vec<Finding> {
     if facts.place.is_some() {
@@ -94,7 +85,10 @@ pub fn mount_failed(facts: &Facts) -> Vec<Finding> {
 }
 
 pub fn containers(facts: &Facts) -> Vec<Finding> {
-    let Some(status) = &facts.pod.status else { return Vec::new() };
+    // The containers of a pod that was deleted have ended because of that.
+    let Some(status) = facts.pod.status.as_ref().filter(|_| !facts.is_terminating()) else {
+        return Vec::new();
+    };
     let all =
         status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
     all.filter_map(|container| container_finding(facts, container)).collect()
@@ -152,7 +146,7 @@ pub fn kubelet_events(facts: &Facts) -> Vec<Finding> {
         let of_reason = events.iter().filter(|event| event.reason.as_deref() == Some(reason));
         let Some(event) = of_reason.max_by_key(|event| last_seen(event)) else { continue };
         let text = event.message.as_deref().unwrap_or_default();
-        if of_driver(text) || !is_recent(facts, event) {
+        if of_driver(text) || !is_recent(facts, event) || is_mended(facts, event) {
             continue;
         }
         findings.push(
@@ -162,6 +156,16 @@ pub fn kubelet_events(facts: &Facts) -> Vec<Finding> {
         );
     }
     findings
+}
+
+/// Whether an event tells of an attachment of a volume of the driver that Kubernetes waits for no more: its CSIDriver is right now.
+fn is_mended(facts: &Facts, event: &Event) -> bool {
+    let waits_for_none =
+        facts.csi_driver.is().is_some_and(|object| object.spec.attach_required == Some(false));
+    let text = event.message.as_deref().unwrap_or_default();
+    let of_ours =
+        facts.volumes().any(|(_, volume)| text.contains(&format!("\"{}\"", name(&volume.metadata))));
+    event.reason.as_deref() == Some("FailedAttachVolume") && waits_for_none && of_ours
 }
 
 /// Sure while the driver goes on saying so; likely when it has not for a while.

@@ -16,6 +16,9 @@ pub struct Report {
     pod: PodSummary,
     /// It runs and is ready, or has ended well.
     runs: bool,
+    /// Somebody has deleted it, and it is still there.
+    #[serde(skip)]
+    is_terminating: bool,
     /// The surest first.
     findings: Vec<Finding>,
     /// What could not be read, each with why.
@@ -48,6 +51,7 @@ impl Report {
             kind: "Why",
             pod,
             runs: runs(facts),
+            is_terminating: facts.is_terminating(),
             findings: explain(facts),
             unread: facts.unread.clone(),
         }
@@ -67,7 +71,11 @@ impl Report {
         let PodSummary { namespace, name, phase, node, volumes, .. } = &self.pod;
         let place =
             node.as_ref().map_or_else(|| "on no node".to_owned(), |node| format!("on the node {node}"));
-        let state = if self.runs { "it does what it is for" } else { "it does not run" };
+        let state = match (self.runs, self.is_terminating) {
+            (true, _) => "it does what it is for",
+            (false, true) => "it is being deleted",
+            (false, false) => "it does not run",
+        };
         let mut text = format!("pod {namespace}/{name}: {phase}, {place}: {state}.\n");
         if volumes.is_empty() {
             text += "None of its claims has a volume of this driver yet.\n";

@@ -131,7 +131,11 @@ pub fn volume_terminating(facts: &Facts) -> Vec<Finding> {
                 .because(format!(
                     "it has a deletionTimestamp, and stays while the claim {claim} is bound to it"
                 ))
-                .then("Save what you need: its copies go on every node once the claim is deleted.")
+                .then(format!(
+                    "Its copies go on every node once the claim is deleted. To keep them, first make another PersistentVolume with \
+                     the volumeHandle {} under another name; then let this one go.",
+                    handle(volume)
+                ))
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 mod binding;
 mod node;
 mod pods;
+mod terminating;
 
 use std::collections::BTreeSet;
 
@@ -88,10 +89,12 @@ fn healthy() -> Facts {
         }))),
         plugin: Seen::Is(object(plugin_value())),
         answer: Seen::Is(Answer::default()),
+        silence: None,
     };
     Facts {
         now: NOW.parse().expect("a time"),
         driver_name: "per-node.liken.sh".into(),
+        plugin_namespace: "per-node".into(),
         pod: object(pod_value("build-1", "pod-uid")),
         claims: vec![claim],
         csi_driver: Seen::Is(installation::csi_driver()),
@@ -240,6 +243,7 @@ fn every_cause_of_the_table_has_its_case_and_its_line_in_the_documentation() {
         include_str!("binding.rs"),
         include_str!("node.rs"),
         include_str!("pods.rs"),
+        include_str!("terminating.rs"),
     ]
     .concat();
     let documented = include_str!("../../../../docs/kubectl.md");

@@ -52,7 +52,53 @@ fn no_plugin_on_the_node() {
     place(&mut facts).answer = Seen::Unasked;
     // That the kubelet no longer knows the driver follows from it and is not told twice.
     change(&mut place(&mut facts).csi_node, |csi_node| csi_node["spec"]["drivers"] = json!([]));
-    finds(&facts, &["NoPluginOnNode"]);
+    let finding = finds(&facts, &["NoPluginOnNode"]);
+    assert_eq!(finding.certainty, Certainty::Certain);
+    place(&mut facts).csi_node = Seen::Absent;
+    assert_eq!(finds(&facts, &["NoPluginOnNode"]).certainty, Certainty::Certain);
+}
+
+#[test]
+fn no_plugin_in_the_namespace_that_was_looked_at_beside_a_kubelet_that_knows_the_driver() {
+    let mut facts = healthy();
+    facts.plugin_namespace = "elsewhere".into();
+    place(&mut facts).plugin = Seen::Absent;
+    let finding = finds(&facts, &["NoPluginOnNode"]);
+    assert_eq!(finding.certainty, Certainty::Likely);
+    assert!(finding.sentence.ends_with("is in the namespace elsewhere."), "{finding:?}");
+    assert!(finding.evidence[1].contains("the CSINode n1 lists per-node.liken.sh"), "{finding:?}");
+    assert!(finding.remedy.contains("--plugin-namespace"), "{finding:?}");
+    place(&mut facts).csi_node = Seen::Unread;
+    let finding = finds(&facts, &["NoPluginOnNode"]);
+    assert_eq!((finding.certainty, finding.evidence.len()), (Certainty::Likely, 1), "{finding:?}");
+}
+
+#[test]
+fn a_plugin_that_is_ready_and_does_not_answer_is_likely() {
+    let mut facts = healthy();
+    place(&mut facts).answer = Seen::Unread;
+    place(&mut facts).silence = Some("no answer within 5s".into());
+    let finding = finds(&facts, &["PluginNotReady"]);
+    assert_eq!(finding.certainty, Certainty::Likely);
+    assert_eq!(finding.sentence, "The plugin on the node n1 does not answer.");
+    assert!(finding.remedy.ends_with("kubectl delete pod per-node-x -n per-node"), "{finding:?}");
+}
+
+#[test]
+fn a_plugin_whose_image_cannot_be_pulled_has_no_log() {
+    let mut facts = healthy();
+    change(&mut place(&mut facts).plugin, |plugin| {
+        plugin["status"]["phase"] = json!("Pending");
+        plugin["status"]["conditions"][0]["status"] = json!("False");
+        plugin["status"]["containerStatuses"] = json!([{
+            "name": "per-node", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "ErrImagePull", "message": "no such image"}},
+        }]);
+    });
+    place(&mut facts).answer = Seen::Unasked;
+    let finding = finds(&facts, &["PluginNotReady"]);
+    assert!(finding.evidence.iter().any(|line| line.contains("ErrImagePull: no such image")), "{finding:?}");
+    assert!(finding.remedy.ends_with("kubectl describe pod per-node-x -n per-node"), "{finding:?}");
 }
 
 #[test]
@@ -102,8 +148,6 @@ fn c22_removals_that_wait_for_a_person_are_a_note() {
     let waiting = Some("the API server's revision went back".to_owned());
     place(&mut facts).answer = Seen::Is(Answer { waiting, ..Answer::default() });
     let finding = finds(&facts, &["WaitsForConfirmation"]);
-    assert_eq!(
-        (finding.certainty, finding.remedy.as_str()),
-        (Certainty::Note, "kubectl per-node confirm --node n1")
-    );
+    assert_eq!(finding.certainty, Certainty::Note);
+    assert!(finding.remedy.ends_with("kubectl per-node confirm --node n1 --show"), "{finding:?}");
 }

@@ -85,7 +85,9 @@ fn c12_a_holder_that_is_being_deleted_is_waited_for() {
     change_neighbour(&mut facts, |pod| pod["metadata"]["deletionTimestamp"] = json!("2026-11-30T05:30:00Z"));
     let finding = finds(&facts, &["Held"]);
     assert!(finding.evidence.iter().any(|line| line == "that pod is being deleted, for 30m"), "{finding:?}");
-    assert!(finding.remedy.contains("findmnt"), "{finding:?}");
+    for part in ["findmnt", "PerNodeUnmountFailed", "restart the kubelet"] {
+        assert!(finding.remedy.contains(part), "{finding:?}");
+    }
 }
 
 #[test]
@@ -159,13 +161,6 @@ fn c12_a_rolling_update_that_brought_both_pods_to_one_node() {
     // A holder of another Deployment is no such case.
     change_neighbour(&mut facts, |pod| pod["metadata"]["ownerReferences"][0]["name"] = json!("other-77aa"));
     finds(&facts, &["Held"]);
-}
-
-#[test]
-fn a_pod_that_is_being_deleted() {
-    let mut facts = healthy();
-    change_pod(&mut facts, |pod| pod["metadata"]["deletionTimestamp"] = json!("2026-11-30T05:59:00Z"));
-    finds(&facts, &["PodTerminating"]);
 }
 
 #[test]
@@ -246,4 +241,19 @@ fn the_kubelets_events_are_passed_on_where_the_driver_has_said_nothing() {
     ]);
     let finding = finds(&facts, &["KubeletEvent"]);
     assert!(finding.evidence[0].ends_with(unknown) && finding.certainty == Certainty::Likely, "{finding:?}");
+}
+
+#[test]
+fn an_attachment_that_nobody_waits_for_any_more_is_not_told() {
+    let text = "AttachVolume.Attach failed for volume \"cache\" : timed out waiting for external-attacher";
+    let mut facts = healthy();
+    facts.events = Seen::Is(vec![event("FailedAttachVolume", "attachdetach-controller", text, 2)]);
+    assert_eq!(explain(&facts), []);
+    // Another driver's volume has an attachment of its own, and while the object is wrong it is what the event says.
+    let other = text.replace("cache", "other");
+    facts.events = Seen::Is(vec![event("FailedAttachVolume", "attachdetach-controller", &other, 2)]);
+    finds(&facts, &["KubeletEvent"]);
+    facts.events = Seen::Is(vec![event("FailedAttachVolume", "attachdetach-controller", text, 2)]);
+    change(&mut facts.csi_driver, |object| object["spec"]["attachRequired"] = json!(true));
+    finds(&facts, &["CsiDriverWrong", "KubeletEvent"]);
 }
