@@ -115,6 +115,26 @@ async fn each_thing_that_is_broken_is_its_own_line_and_the_exit_code_says_so() {
 }
 
 #[tokio::test]
+async fn why_there_is_no_pod_is_the_word_of_the_daemon_sets_controller() {
+    let api = cluster().await;
+    api.remove("/api/v1/namespaces/per-node/pods/per-node-n2");
+    let event = |kind: &str, message: &str| {
+        json!({
+            "metadata": {"namespace": "per-node", "name": kind}, "involvedObject": {"kind": kind, "name": "per-node"},
+            "reason": "FailedCreate", "message": message, "lastTimestamp": "2026-11-30T06:00:00Z",
+        })
+    };
+    api.put("/api/v1/namespaces/per-node/events/a", event("DaemonSet", "violates PodSecurity"));
+    api.put("/api/v1/namespaces/per-node/events/b", event("Job", "another's"));
+    let table = run(&api, &["doctor", "n2"]).await.out;
+    assert!(
+        table.contains("from somebody: violates PodSecurity\n") && !table.contains("another's"),
+        "{table}"
+    );
+    assert!(table.contains("repair: kubectl label namespace per-node pod-security"), "{table}");
+}
+
+#[tokio::test]
 async fn one_node_is_looked_at_alone() {
     let api = cluster().await;
     api.remove("/api/v1/namespaces/per-node/pods/per-node-n2");

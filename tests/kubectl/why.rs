@@ -164,6 +164,42 @@ async fn c20_a_claim_that_waits_for_a_volume_of_an_earlier_claim_is_sent_to_rele
 }
 
 #[tokio::test]
+async fn c49_what_is_wrong_with_the_copy_of_a_pod_that_runs_is_told() {
+    let api = cluster().await;
+    let mut running = pod("build-1", "pod-uid", &["cache"]);
+    let conditions = json!([{"status": "DataLoss", "reason": "CopyGone", "message": "it was removed"}]);
+    running["status"] = json!({
+        "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+        "volumeHealth": [{"name": "cache", "healthConditions": conditions}],
+    });
+    api.put(POD, running.clone());
+    let answer = run(&api, &["why", "build-1", "-n", "ci"]).await;
+    assert_eq!((answer.code, answer.err.as_str()), (4, ""));
+    let told = "pod ci/build-1: Running, on the node n1: it runs.\n\n1. The volume cache is not well: CopyGone. (certain)\n";
+    assert!(answer.out.starts_with(told), "{}", answer.out);
+    assert!(answer.out.contains("DataLoss: CopyGone: it was removed\n"), "{}", answer.out);
+    running["status"]["volumeHealth"] = Value::Null;
+    api.put(POD, running);
+    assert_eq!(run(&api, &["why", "build-1", "-n", "ci"]).await.code, 0);
+}
+
+#[tokio::test]
+async fn a_pod_that_was_deleted_is_never_well() {
+    let api = cluster().await;
+    let mut deleted = pod("build-1", "pod-uid", &["cache"]);
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-11-30T06:00:00Z");
+    deleted["status"]["phase"] = json!("Succeeded");
+    api.put(POD, deleted);
+    let answer = run(&api, &["why", "build-1", "-n", "ci"]).await;
+    assert_eq!(answer.code, 4);
+    assert!(
+        answer.out.starts_with("pod ci/build-1: Succeeded, on the node n1: it is being deleted.\n\n1. "),
+        "{}",
+        answer.out
+    );
+}
+
+#[tokio::test]
 async fn a_pod_that_is_not_there_is_said() {
     let answer = run(&cluster().await, &["why", "nobody", "-n", "ci"]).await;
     assert_eq!((answer.code, answer.err.as_str()), (1, "kubectl per-node: pod ci/nobody not found\n"));

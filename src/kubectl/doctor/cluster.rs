@@ -14,7 +14,11 @@ use crate::seen::Seen;
 use crate::workload::{flag, is_zero};
 
 /// What it was installed by, again: an overlay of one's own, or Helm.
-const APPLY: &str = "install it again as it was installed (kubectl apply -k OVERLAY, or helm upgrade)";
+const APPLY: &str = "install it again as it was installed (kubectl apply -k OVERLAY, or helm upgrade ... --reset-then-reuse-values \
+                     --force-conflicts)";
+/// The same where nothing of it is there. Helm keeps its releases in the namespace, and upgrades none that went with it.
+const INSTALL: &str = "name its namespace with -n; or, where the namespace was deleted, create and label it as docs/install.md says, then \
+                       kubectl apply -k OVERLAY, or helm install; else";
 
 pub fn csi_driver(facts: &Facts) -> Vec<Line> {
     let object = match &facts.csi_driver {
@@ -45,7 +49,7 @@ pub fn daemon_set(facts: &Facts) -> Vec<Line> {
     let Some(daemon_sets) = facts.daemon_sets.is() else { return Vec::new() };
     if daemon_sets.is_empty() {
         let says = format!("no DaemonSet of the plugin is in the namespace {}", facts.plugin_namespace);
-        return vec![Line::fault(says, format!("{APPLY}; or name its namespace with -n"))];
+        return vec![Line::fault(says, format!("{INSTALL} {APPLY}"))];
     }
     daemon_sets.iter().map(judged).collect()
 }

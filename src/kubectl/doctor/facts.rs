@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode};
 use per_node::proto::report::NodeReport;
 
@@ -14,6 +14,7 @@ use crate::seen::Seen;
 /// Everything that the checks look at.
 #[derive(Debug, Clone)]
 pub struct Facts {
+    pub now: Timestamp,
     pub driver_name: String,
     pub plugin_namespace: String,
     pub csi_driver: Seen<CSIDriver>,
@@ -21,6 +22,8 @@ pub struct Facts {
     pub daemon_sets: Seen<Vec<DaemonSet>>,
     /// What the plugin's service account may do, by right.
     pub rights: Seen<Vec<Right>>,
+    /// Why pods of a DaemonSet in that namespace could not be made, as its controller says.
+    pub failed_creates: Seen<Vec<Event>>,
     /// Whether the caller can read events, from which `why` and `kubectl describe` tell.
     pub events: Seen<()>,
     pub nodes: BTreeMap<String, NodeFacts>,
@@ -51,7 +54,11 @@ pub enum Heard {
     /// Its report, and when that came, by this machine's clock.
     Report(Box<NodeReport>, Timestamp),
     /// Why there is none.
-    Silent(String),
+    Silent {
+        why: String,
+        /// It was connected to and said nothing in its time.
+        is_late: bool,
+    },
     /// There is nobody to ask.
     #[default]
     Unasked,
@@ -61,7 +68,7 @@ impl Heard {
     pub fn report(&self) -> Option<&NodeReport> {
         match self {
             Heard::Report(report, _) => Some(report),
-            Heard::Silent(_) | Heard::Unasked => None,
+            Heard::Silent { .. } | Heard::Unasked => None,
         }
     }
 }
@@ -74,7 +81,7 @@ impl Facts {
                 let at: Timestamp = report.at.parse().ok()?;
                 Some(at.duration_since(*came).as_secs())
             }
-            Heard::Silent(_) | Heard::Unasked => None,
+            Heard::Silent { .. } | Heard::Unasked => None,
         };
         self.nodes.iter().filter_map(|(name, facts)| Some((name.as_str(), offset(facts)?))).collect()
     }

@@ -43,13 +43,18 @@ pub async fn gather(api: &Api, asked: &Asked<'_>) -> Result<Facts, Failure> {
     let of_node = Selector { fields: on_node("spec.nodeName"), ..labelled.clone() };
     // The driver's own alone: a cluster has many events.
     let refusals = Selector { fields: "reason=PerNodeVolumeHeld".to_owned(), ..Selector::default() };
-    let (nodes, csi_nodes, plugins, daemon_sets, csi_driver, events) = tokio::join!(
+    let failed = Selector {
+        fields: "reason=FailedCreate,involvedObject.kind=DaemonSet".to_owned(),
+        ..Selector::default()
+    };
+    let (nodes, csi_nodes, plugins, daemon_sets, csi_driver, events, failed) = tokio::join!(
         api.list::<Node>(Resource::NODES, None, &of_name),
         api.list::<CSINode>(Resource::CSI_NODES, None, &of_name),
         api.list::<Pod>(Resource::PODS, namespace, &of_node),
         api.list(Resource::DAEMON_SETS, namespace, &labelled),
         api.get(Resource::CSI_DRIVERS, None, asked.driver_name),
         api.list::<Event>(Resource::EVENTS, None, &refusals),
+        api.list::<Event>(Resource::EVENTS, namespace, &failed),
     );
     if let (Some(node), Ok(found)) = (asked.node, &nodes)
         && found.is_empty()
@@ -62,12 +67,14 @@ pub async fn gather(api: &Api, asked: &Asked<'_>) -> Result<Facts, Failure> {
     let account = plugins.is().and_then(|pods| pods.first()?.spec.as_ref()?.service_account_name.clone());
     let rights = rights(api, asked.plugin_namespace, account, &mut unread).await;
     let mut facts = Facts {
+        now: Timestamp::now(),
         driver_name: asked.driver_name.to_owned(),
         plugin_namespace: asked.plugin_namespace.to_owned(),
         csi_driver: unread.optional(csi_driver),
         daemon_sets: unread.list(daemon_sets),
         rights,
         events: unread.optional(events.map(|_| Some(()))),
+        failed_creates: unread.list(failed),
         nodes: by_node(nodes, &csi_nodes, &plugins),
         unread: unread.0,
     };
@@ -148,7 +155,7 @@ async fn hear(api: &Api, asked: &Asked<'_>, facts: &mut Facts) {
                 note(&mut facts.unread, why.to_string());
                 Heard::Unasked
             }
-            Err(why) => Heard::Silent(why.to_string()),
+            Err(why) => Heard::Silent { why: why.to_string(), is_late: matches!(why, Unheard::Late { .. }) },
         };
         if let Some(of_node) = facts.nodes.get_mut(&node) {
             of_node.heard = heard;

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use super::facts::{Facts, NodeFacts};
 use super::line::Line;
 use crate::seen::Seen;
+use crate::workload::{is_ready, to_read};
 
 /// The minor versions of Kubernetes 1 that the driver's cases ran on (docs/versions.md).
 pub const KUBERNETES_TRIED: std::ops::RangeInclusive<u64> = 34..=37;
@@ -20,12 +21,16 @@ pub const SKEW_WARNING_S: i64 = 10;
 pub const SKEW_FAULT_S: i64 = 300;
 
 pub fn csi_node(facts: &Facts, name: &str, of_node: &NodeFacts) -> Vec<Line> {
-    if of_node.plugin.is_absent() {
+    let has_word = of_node.heard.report().is_some();
+    let is_down = of_node.plugin.is().is_some_and(|plugin| !is_ready(plugin)) && !has_word;
+    if of_node.plugin.is_absent() || is_down {
         // What the line Plugin says: nobody registers where no plugin runs.
         return Vec::new();
     }
-    let repair =
-        format!("the plugin's own word stands in the line Readiness: kubectl per-node doctor {name}");
+    let repair = match of_node.plugin.is().filter(|_| !has_word) {
+        Some(plugin) => format!("its log says how far its registration came: {}", to_read(plugin)),
+        None => format!("the plugin's own word stands in the line Readiness: kubectl per-node doctor {name}"),
+    };
     let drivers = match &of_node.csi_node {
         Seen::Is(object) => &object.spec.drivers,
         Seen::Absent => {

@@ -3,7 +3,7 @@
 
 use super::facts::Facts;
 use super::finding::{Certainty, Finding};
-use super::{claims, driver, holding, passed_on, terminating, volumes};
+use super::{claims, driver, health, holding, passed_on, terminating, volumes};
 
 /// One thing that keeps a pod from running, or that somebody should know.
 pub struct Cause {
@@ -45,6 +45,7 @@ pub const CAUSES: &[Cause] = &[
     Cause { id: "Held", look: holding::held },
     Cause { id: "Refused", look: passed_on::refused },
     Cause { id: "MountFailed", look: passed_on::mount_failed },
+    Cause { id: "VolumeHealth", look: health::volume_health },
     Cause { id: "Container", look: passed_on::containers },
     Cause { id: "KubeletEvent", look: passed_on::kubelet_events },
     Cause { id: "ReadWriteOnce", look: volumes::read_write_once },
@@ -61,7 +62,7 @@ pub fn explain(facts: &Facts) -> Vec<Finding> {
     }
     if runs(facts) {
         // What would keep a pod from starting did not keep this one.
-        findings.retain(|finding| finding.certainty == Certainty::Note);
+        findings.retain(|finding| finding.certainty == Certainty::Note || finding.cause == health::CAUSE);
     }
     findings.sort_by_key(|finding| finding.certainty);
     findings

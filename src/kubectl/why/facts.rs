@@ -31,6 +31,8 @@ pub struct Facts {
     pub deployment: Seen<Deployment>,
     /// The other pods of the pod's namespace.
     pub neighbours: Seen<Vec<Pod>>,
+    /// What the pod's status says of its volumes' health; nothing where they are well, or nobody asks.
+    pub health: Vec<HealthFact>,
     /// The events on this pod, by its UID.
     pub events: Seen<Vec<Event>>,
     /// What could not be read, each with why, as sentences.
@@ -60,6 +62,16 @@ pub struct Place {
     pub answer: Seen<Answer>,
     /// Why it said nothing, where it was asked and nothing came back; a missing right is no such reason.
     pub silence: Option<String>,
+}
+
+/// One condition of a volume's health, in Kubernetes' words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HealthFact {
+    /// The claim by which the pod has the volume.
+    pub claim: String,
+    pub status: String,
+    pub reason: String,
+    pub message: String,
 }
 
 /// The plugin's word about its node.

@@ -7,12 +7,14 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, PersistentVolume, PersistentVolumeClaim, Pod};
+use per_node::adapters::kube::api_error::ApiError;
 use per_node::domain::handle::Handle;
 use per_node::proto::report::{Holder, NodeReport};
+use serde_json::Value;
 
-use super::facts::{Answer, ClaimFacts, Facts, HolderFact, Place, Seen, is_ours, reserves};
+use super::facts::{Answer, ClaimFacts, Facts, HealthFact, HolderFact, Place, Seen, is_ours, reserves};
 use super::volumes::handle;
-use crate::api::{Api, Resource, Selector};
+use crate::api::{Api, Resource, Selector, failure};
 use crate::failure::Failure;
 use crate::installation::POD_LABELS;
 use crate::plugins::{Plugin, Unheard};
@@ -33,9 +35,13 @@ pub struct Asked<'a> {
 /// Where the pod itself cannot be read.
 pub async fn gather(api: &Api, asked: &Asked<'_>) -> Result<Facts, Failure> {
     let namespace = asked.namespace;
-    let Some(pod) = api.get::<Pod>(Resource::PODS, Some(namespace), asked.pod).await? else {
+    let Some(object) = api.get::<Value>(Resource::PODS, Some(namespace), asked.pod).await? else {
         return Err(Failure::Missing { why: format!("pod {namespace}/{} not found", asked.pod) });
     };
+    let health = health(&object);
+    let pod: Pod = serde_json::from_value(object).map_err(|_| {
+        failure("get", Resource::PODS.name, Some(namespace), ApiError::Undecodable { what: "a pod" })
+    })?;
     let mut unread = Unread::default();
     let claims = claims(api, asked, &pod, &mut unread).await;
     let of_pod = Selector {
@@ -59,6 +65,7 @@ pub async fn gather(api: &Api, asked: &Asked<'_>) -> Result<Facts, Failure> {
         place: None,
         deployment: unread.optional(deployment),
         neighbours: unread.list(neighbours),
+        health,
         events: unread.list(events),
         pod,
         unread: Vec::new(),
@@ -71,6 +78,26 @@ pub async fn gather(api: &Api, asked: &Asked<'_>) -> Result<Facts, Failure> {
     }
     facts.unread = unread.0;
     Ok(facts)
+}
+
+/// `status.volumeHealth` of a pod, which the API's binding has no type for yet: each condition of a volume that is a claim.
+pub fn health(pod: &Value) -> Vec<HealthFact> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let volumes = list(&pod["spec"]["volumes"]);
+    let mut found = Vec::new();
+    for of_volume in list(&pod["status"]["volumeHealth"]) {
+        let volume = volumes.iter().find(|volume| volume["name"] == of_volume["name"]);
+        let claim = volume.and_then(|volume| volume["persistentVolumeClaim"]["claimName"].as_str());
+        let Some(claim) = claim else { continue };
+        found.extend(list(&of_volume["healthConditions"]).iter().map(|condition| HealthFact {
+            claim: claim.to_owned(),
+            status: text(condition, "status"),
+            reason: text(condition, "reason"),
+            message: text(condition, "message"),
+        }));
+    }
+    found
 }
 
 /// The pod's claims with their volumes. A claim is read by name, so that a pod of any size costs what it has.

@@ -10,6 +10,7 @@ mod facts;
 mod finding;
 mod flags;
 mod gather;
+mod health;
 mod holding;
 mod passed_on;
 mod report;

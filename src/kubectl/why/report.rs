@@ -72,6 +72,7 @@ impl Report {
         let place =
             node.as_ref().map_or_else(|| "on no node".to_owned(), |node| format!("on the node {node}"));
         let state = match (self.runs, self.is_terminating) {
+            (true, _) if self.has_reasons() => "it runs",
             (true, _) => "it does what it is for",
             (false, true) => "it is being deleted",
             (false, false) => "it does not run",

@@ -8,6 +8,7 @@ use crate::api::api;
 use crate::case::{Case, run};
 use crate::manifest;
 use crate::node::Node;
+use crate::tool::wait_cause;
 use crate::wait::{stays_true, wait_until};
 
 /// The first version whose kubelets ask for health.
@@ -74,6 +75,9 @@ fn c49_a_pods_status_shows_what_is_wrong_with_its_copy_until_it_is_right_again()
             };
             let away = MovedAway::new(node, &handle);
             wait_until("the loss to be shown", || shows("DataLoss", "CopyGone"));
+            // The pod runs, and why says it all the same.
+            let finding = wait_cause(&case.name, &pod, "VolumeHealth");
+            assert!(finding["evidence"].to_string().contains("DataLoss: CopyGone: "), "{finding}");
             std::fs::create_dir(node.copy(&handle)).expect("another directory");
             wait_until("the other directory to be shown", || shows("DataLoss", "CopyReplaced"));
             drop(away);

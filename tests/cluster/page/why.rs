@@ -173,7 +173,8 @@ fn why_passes_on_what_containers_and_the_kubelet_say() {
         case.apply(&pod);
         case.wait_running("finalized");
         case.delete_at_once("pod", "finalized");
-        wait_cause(&case.name, "finalized", "PodTerminating");
+        let finding = wait_cause(&case.name, "finalized", "PodTerminating");
+        assert!(finding["evidence"].to_string().contains("example.test/stays"), "{finding}");
         case.without_finalizers("pod", "finalized");
     });
 }

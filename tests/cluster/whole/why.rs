@@ -65,11 +65,19 @@ fn why_and_doctor_tell_of_a_csi_driver_object_that_is_missing_or_wrong() {
 fn why_and_doctor_tell_of_a_node_without_a_plugin() {
     run("why-no-plugin", |case| {
         let node = &case.cluster.first;
+        let handle = case.bound_volume("ending", "ReadWriteMany");
+        case.running_pod("ending", node, &handle, "true");
         broken(
             || plugin::take_away(node),
             || {
                 pod(case, node, "pod");
                 wait_cause(&case.name, "pod", "NoPluginOnNode");
+                // Its container has ended well, and nobody is there to unmount its volume.
+                case.delete_at_once("pod", "ending");
+                wait_until("the missing plugin to keep a pod Terminating", || {
+                    let finding = wait_cause(&case.name, "ending", "PodTerminating");
+                    finding["evidence"].to_string().contains("no plugin's pod was found")
+                });
                 wait_until("doctor to say so", || {
                     let lines = tool_json(&["doctor", node.name])["lines"].take();
                     let is_it = |line: &Value| line["check"] == "Plugin" && line["verdict"] != "ok";

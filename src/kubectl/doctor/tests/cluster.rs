@@ -39,7 +39,9 @@ fn the_csi_driver_object_is_there_and_every_field_is_as_deploy_has_it() {
 fn c40_the_daemon_set_is_there_ready_and_never_surges() {
     let mut facts = healthy();
     facts.daemon_sets = Seen::Is(Vec::new());
-    finds(&facts, Verdict::Fault, "DaemonSet");
+    let line = finds(&facts, Verdict::Fault, "DaemonSet");
+    let repair = line.repair.unwrap_or_default();
+    assert!(repair.contains("helm install;") && repair.contains("--force-conflicts"), "{repair}");
     let mut facts = healthy();
     change_daemon_set(&mut facts, |one| one["status"]["numberReady"] = json!(2));
     assert!(finds(&facts, Verdict::Warning, "DaemonSet").says.contains("2 of 3"));

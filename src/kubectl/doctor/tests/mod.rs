@@ -74,12 +74,14 @@ fn healthy() -> Facts {
         "currentNumberScheduled": 3, "desiredNumberScheduled": 3, "numberMisscheduled": 0, "numberReady": 3,
     })));
     Facts {
+        now: NOW.parse().expect("a time"),
         driver_name: "per-node.liken.sh".into(),
         plugin_namespace: "per-node".into(),
         csi_driver: Seen::Is(installation::csi_driver()),
         daemon_sets: Seen::Is(vec![daemon_set]),
         rights: rights(""),
         events: Seen::Is(()),
+        failed_creates: Seen::Is(Vec::new()),
         nodes: ["n1", "n2", "n3"].map(|name| (name.to_owned(), node(name))).into(),
         unread: Vec::new(),
     }

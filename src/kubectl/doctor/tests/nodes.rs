@@ -64,8 +64,79 @@ fn c44_a_plugin_that_is_not_ready_is_quoted() {
 #[test]
 fn a_plugin_that_does_not_answer_is_a_warning_with_why() {
     let mut facts = healthy();
-    n2(&mut facts).heard = Heard::Silent("no answer within 5s".into());
-    assert_eq!(finds_on_n2(&facts, Verdict::Warning, "Answer").says, "no answer within 5s");
+    for (is_late, repair) in [(true, "it hangs: delete the pod"), (false, "--http-copies")] {
+        n2(&mut facts).heard = Heard::Silent { why: "the reason".into(), is_late };
+        let line = finds_on_n2(&facts, Verdict::Warning, "Answer");
+        assert_eq!(line.says, "the reason");
+        assert!(line.repair.as_ref().is_some_and(|told| told.contains(repair)), "{line:?}");
+    }
+    // The kubelet knows nothing of it either, and its word on that is not there to be read.
+    n2(&mut facts).csi_node = Seen::Absent;
+    let lines = examine(&facts);
+    let line = lines.iter().find(|line| line.check == "CsiNode" && line.verdict == Verdict::Fault);
+    let repair = line.and_then(|line| line.repair.as_deref()).unwrap_or_default();
+    assert!(repair.contains("kubectl logs per-node-n2 -n per-node"), "{line:?}");
+}
+
+#[test]
+fn what_follows_from_a_plugin_that_is_down_is_not_told_beside_it() {
+    for (is_late, repair) in
+        [(true, "kubectl -n per-node delete pod per-node-n2"), (false, "kubectl logs per-node-n2")]
+    {
+        let mut facts = healthy();
+        n2(&mut facts).plugin = n2(&mut facts).plugin.and_then(|plugin| {
+            Seen::Is(changed(plugin, |pod| pod["status"]["conditions"][0]["status"] = json!("False")))
+        });
+        n2(&mut facts).heard = Heard::Silent { why: "no answer".into(), is_late };
+        change_node(&mut facts, |node| node["metadata"]["annotations"] = Value::Null);
+        n2(&mut facts).csi_node =
+            Seen::Is(object(json!({"metadata": {"name": "n2"}, "spec": {"drivers": []}})));
+        let line = finds_on_n2(&facts, Verdict::Fault, "Plugin");
+        assert!(line.repair.as_ref().is_some_and(|told| told.contains(repair)), "{line:?}");
+    }
+}
+
+#[test]
+fn why_the_daemon_sets_pod_could_not_be_made_is_quoted() {
+    let event = |of: &str, message: &str, at: &str| {
+        object(json!({
+            "metadata": {}, "involvedObject": {"kind": "DaemonSet", "name": of}, "reason": "FailedCreate",
+            "message": message, "lastTimestamp": at, "source": {"component": "daemonset-controller"},
+        }))
+    };
+    let mut facts = healthy();
+    n2(&mut facts).plugin = Seen::Absent;
+    n2(&mut facts).heard = Heard::Unasked;
+    let forbidden = "Error creating: pods is forbidden: violates PodSecurity \"baseline:latest\"";
+    facts.failed_creates = Seen::Is(vec![
+        event("per-node", "an older one", "2026-11-30T05:00:00Z"),
+        event("per-node", forbidden, "2026-11-30T05:59:00Z"),
+        event("other", "another's", "2026-11-30T06:00:00Z"),
+    ]);
+    let line = finds_on_n2(&facts, Verdict::Fault, "Plugin");
+    assert!(
+        line.says.ends_with(&format!("event FailedCreate 60s ago from daemonset-controller: {forbidden}")),
+        "{line:?}"
+    );
+    assert!(
+        line.repair
+            .as_ref()
+            .is_some_and(|told| told.starts_with("kubectl label namespace per-node pod-security")),
+        "{line:?}"
+    );
+    facts.failed_creates = Seen::Is(vec![event("per-node", "quota", "2026-11-30T05:59:00Z")]);
+    assert!(
+        finds_on_n2(&facts, Verdict::Fault, "Plugin")
+            .repair
+            .is_some_and(|told| told.contains("what the event names"))
+    );
+}
+
+#[test]
+fn a_store_that_was_not_measured_yet_is_not_called_well() {
+    let mut facts = healthy();
+    n2(&mut facts).heard = heard(|report| report["store"] = Value::Null);
+    assert!(finds_on_n2(&facts, Verdict::Warning, "Store").says.starts_with("not measured yet"));
 }
 
 #[test]
@@ -73,7 +144,12 @@ fn c43_why_the_plugin_is_not_ready_is_its_own_word() {
     let mut facts = healthy();
     let why = "the kubelet could not register the driver: no such node";
     n2(&mut facts).heard = heard(|report| report["sweep"]["notReady"] = json!([why]));
-    assert_eq!(finds_on_n2(&facts, Verdict::Fault, "Readiness").says, why);
+    let line = finds_on_n2(&facts, Verdict::Fault, "Readiness");
+    assert_eq!(line.says, why);
+    assert!(line.repair.is_some_and(|repair| repair.contains("the kubelet's log")));
+    n2(&mut facts).heard = heard(|report| report["sweep"]["notReady"] = json!(["the store is another one"]));
+    let line = finds_on_n2(&facts, Verdict::Fault, "Readiness");
+    assert!(line.repair.is_some_and(|repair| repair.contains("kubectl logs per-node-n2 -n per-node")));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Every cause of the table on facts built here: a pod that waits and has nothing wrong, with one thing changed.
 
 mod binding;
+mod health;
 mod node;
 mod pods;
 mod terminating;
@@ -101,6 +102,7 @@ fn healthy() -> Facts {
         place: Some(place),
         deployment: Seen::Absent,
         neighbours: Seen::Is(Vec::new()),
+        health: Vec::new(),
         events: Seen::Is(Vec::new()),
         unread: Vec::new(),
     }
@@ -244,6 +246,7 @@ fn every_cause_of_the_table_has_its_case_and_its_line_in_the_documentation() {
         include_str!("node.rs"),
         include_str!("pods.rs"),
         include_str!("terminating.rs"),
+        include_str!("health.rs"),
     ]
     .concat();
     let documented = include_str!("../../../../docs/kubectl.md");
