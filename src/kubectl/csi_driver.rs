@@ -7,7 +7,8 @@ use k8s_openapi::api::storage::v1::{CSIDriver, CSIDriverSpec};
 use crate::installation;
 
 /// How the object is made, and mended, without touching anything else of an installation.
-pub const MAKE: &str = "kubectl apply -f deploy/base/csi-driver.yaml (where Helm installed it: helm upgrade ... --reset-then-reuse-values --force-conflicts; each driver name has its own)";
+pub const MAKE: &str = "kubectl apply -f deploy/base/csi-driver.yaml (where Helm installed it: helm upgrade per-node deploy/chart \
+                        -n per-node --reset-then-reuse-values --force-conflicts; each driver name has its own)";
 
 /// A field that is not as installed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,11 +14,11 @@ use crate::seen::Seen;
 use crate::workload::{flag, is_zero};
 
 /// What it was installed by, again: an overlay of one's own, or Helm.
-const APPLY: &str = "install it again as it was installed (kubectl apply -k OVERLAY, or helm upgrade ... --reset-then-reuse-values \
-                     --force-conflicts)";
+const APPLY: &str = "install it again as it was installed (kubectl apply -k OVERLAY, or helm upgrade per-node deploy/chart \
+                     -n per-node --reset-then-reuse-values --force-conflicts)";
 /// The same where nothing of it is there. Helm keeps its releases in the namespace, and upgrades none that went with it.
-const INSTALL: &str = "name its namespace with -n; or, where the namespace was deleted, create and label it as docs/install.md says, then \
-                       kubectl apply -k OVERLAY, or helm install; else";
+const INSTALL: &str = "name its namespace with -n; or, where the namespace was deleted, create and label it as docs/install.md \
+                       says, then kubectl apply -k OVERLAY, or helm install; else";
 
 pub fn csi_driver(facts: &Facts) -> Vec<Line> {
     let object = match &facts.csi_driver {

@@ -60,7 +60,7 @@ function nodesOf(status) {
     node.at = node.at ?? told.at;
     node.problem = node.problem ?? told.problem;
     if (told.stuck) node.notes.push(`${many(told.stuck, "removal")} failed at the latest pass`);
-    if (told.waitingFor) node.notes.push(`removals wait for kubectl per-node confirm (${told.waitingFor})`);
+    if (told.waitingFor) node.notes.push(`removals wait for a person (${told.waitingFor}): kubectl per-node confirm --show`);
     nodes.set(told.node, node);
   }
   return nodes;
