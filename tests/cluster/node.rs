@@ -158,14 +158,18 @@ impl Node {
         api().text(&format!("/api/v1/namespaces/per-node/pods/{name}/log")).unwrap_or_default()
     }
 
-    /// The id of the plugin's process, as the test's own process namespace counts: the one that serves this node's store.
+    /// The id of the plugin's process, as the test's own process namespace counts: the one that serves this node's store in this
+    /// cluster, whose plugins have its network (another cluster may run beside it, with the same stores).
     pub fn plugin_process(&self) -> Option<u32> {
+        let network = std::fs::read_link("/proc/self/ns/net").expect("a network namespace");
         let serving = format!("--store=/var/lib/{}\0", self.store);
         std::fs::read_dir("/proc").expect("proc").filter_map(Result::ok).find_map(|process| {
             let command_line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
             let command_line = String::from_utf8_lossy(&command_line);
             let serves = command_line.starts_with("/per-node\0serve\0") && command_line.contains(&serving);
-            if serves { process.file_name().to_str()?.parse().ok() } else { None }
+            let is_of_this_cluster =
+                || std::fs::read_link(process.path().join("ns/net")).is_ok_and(|its| its == network);
+            if serves && is_of_this_cluster() { process.file_name().to_str()?.parse().ok() } else { None }
         })
     }
 
