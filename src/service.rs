@@ -39,8 +39,8 @@ const MEASURE_AFTER: Duration = Duration::from_secs(5);
 const CLAIM_WITHIN: Duration = Duration::from_secs(10);
 const CLAIM_RETRY: Duration = Duration::from_millis(500);
 
-/// Between two looks whether the CSI socket is still where the kubelet looks for it.
-const LOOK_AT_SOCKET_EVERY: Duration = Duration::from_secs(5);
+/// Between two looks whether the CSI socket is still where the kubelet looks for it. Seldom: each wakes an idle process.
+const LOOK_AT_SOCKET_EVERY: Duration = Duration::from_secs(15);
 
 /// How long the end of a service waits for its loops, which stop at their next pause.
 const LOOPS_END_WITHIN: Duration = Duration::from_millis(500);
