@@ -57,7 +57,7 @@ struct Shared {
 /// The mode of a target directory; the mount on it hides it.
 const TARGET_MODE: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP);
 /// What the kubelet writes beside a target, and removes when it forgets the volume.
-const VOLUME_DATA: &std::ffi::CStr = c"vol_data.json";
+pub(super) const VOLUME_DATA: &std::ffi::CStr = c"vol_data.json";
 
 impl LinuxMounts {
     pub fn new(store: Arc<StoreDirs>, kubelet_dir: KubeletDir, abilities: Abilities) -> LinuxMounts {

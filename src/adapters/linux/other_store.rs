@@ -17,14 +17,13 @@ use serde::Deserialize;
 
 use super::failure::Outcome;
 use super::index;
+use super::mounts::VOLUME_DATA;
 use super::store::{StoreDirs, open_below};
 use super::target;
 use super::view::{MountEntry, View};
 use crate::domain::target::{KubeletDir, TargetPath};
 
-/// What the kubelet writes beside a target before it asks for the mount.
-const VOLUME_DATA: &std::ffi::CStr = c"vol_data.json";
-/// Of which this much is read; it has some 300 bytes.
+/// This much of the kubelet's note is read; it has some 300 bytes.
 const VOLUME_DATA_BYTES_MAX: u64 = 64 * 1024;
 
 /// A pod's target that shows a copy of another store.
