@@ -213,7 +213,8 @@ pub fn seen_afresh(store: BorrowedFd<'_>) -> Outcome<Seen> {
     seen_in(&View::table()?, store)
 }
 
-fn seen_in(view: &View, store: BorrowedFd<'_>) -> Outcome<Seen> {
+/// The store's part of a table; of a view that is none, its roots alone.
+pub(super) fn seen_in(view: &View, store: BorrowedFd<'_>) -> Outcome<Seen> {
     let mut roots = view.store_roots(store)?;
     let View::Table(entries) = view else { return Ok(Seen { roots, mounts: Vec::new() }) };
     roots.covers = entries.values().filter_map(|entry| roots.cover_of(entry)).collect();

@@ -44,8 +44,10 @@ struct VolumeData {
 
 /// The first such target, in the order of their paths.
 pub fn find(store: &StoreDirs, kubelet_dir: &KubeletDir, driver_name: &str) -> Outcome<Option<Strange>> {
-    let View::Table(entries) = View::table()? else { return Ok(None) };
-    let own = index::seen_afresh(store.root())?;
+    // One reading for both questions: what goes between two would look like another store's.
+    let view = View::table()?;
+    let own = index::seen_in(&view, store.root())?;
+    let View::Table(entries) = &view else { return Ok(None) };
     let mut of_pods: BTreeMap<PathBuf, Vec<&MountEntry>> = BTreeMap::new();
     for entry in entries.values() {
         let point = path_of(&entry.mount_point);
