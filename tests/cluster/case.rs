@@ -12,6 +12,7 @@ use super::api::api;
 use super::cluster::{Cluster, cluster};
 use super::manifest;
 use super::node::Node;
+use super::room::Room;
 use super::wait::{KUBECTL_PATIENCE, wait_for, wait_until};
 
 /// What a case works with.
@@ -26,6 +27,7 @@ pub struct Case {
 /// it deletes what the case made and checks that no pod, mount or copy of it stays.
 pub fn run(name: &str, body: impl FnOnce(&Case)) {
     let case = Case { name: name.into(), cluster: cluster(), handles: RefCell::default() };
+    let _room = Room::of(name);
     let began = Instant::now();
     case.begin();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -77,11 +79,9 @@ impl Case {
         self.cluster.kubectl(&all)
     }
 
-    /// `kubectl apply -f -`.
+    /// What `kubectl apply --server-side` does, in the case's namespace.
     pub fn apply(&self, object: &Value) {
-        let output =
-            self.cluster.kubectl_with(&["--namespace", &self.name, "apply", "-f", "-"], &object.to_string());
-        assert!(output.status.success(), "apply {object}: {}", String::from_utf8_lossy(&output.stderr));
+        api().apply(&self.name, object);
     }
 
     /// A volume and its claim, both named like the handle, bound. Gives back the handle.

@@ -3,8 +3,19 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use super::node::Node;
+use super::wait::PATIENCE_S;
+
+/// What kubectl says where the API server, which is there, is too busy for an answer.
+const NO_ANSWER: [&str; 5] = [
+    "Client.Timeout exceeded",
+    "TLS handshake timeout",
+    "etcdserver: request timed out",
+    "http2: client connection lost",
+    "unable to return a response in the time allotted",
+];
 
 /// What `run` left for the cases to find.
 pub struct Cluster {
@@ -51,8 +62,21 @@ impl Cluster {
         [&self.first, &self.second]
     }
 
-    /// Runs kubectl as a user does, with `input` typed into it.
+    /// Runs kubectl as a user does, with `input` typed into it; again, as a user would, where the API server gave no answer.
     pub fn kubectl_with(&self, arguments: &[&str], input: &str) -> Output {
+        let deadline = Instant::now() + Duration::from_secs(PATIENCE_S);
+        loop {
+            let output = self.kubectl_once(arguments, input);
+            let said = String::from_utf8_lossy(&output.stderr);
+            let answered = !NO_ANSWER.iter().any(|words| said.contains(words));
+            if output.status.success() || answered || Instant::now() >= deadline {
+                return output;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    fn kubectl_once(&self, arguments: &[&str], input: &str) -> Output {
         use std::io::Write as _;
         let mut child = Command::new("kubectl")
             .args(arguments)

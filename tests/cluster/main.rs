@@ -18,6 +18,7 @@ mod node;
 mod plugin;
 #[path = "../support/rights_table.rs"]
 mod rights_table;
+mod room;
 mod tool;
 mod wait;
 mod writer;

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 /// The bound of every wait: many times the kubelet's slowest ordinary step (a volume is tried again after two minutes), for
 /// machines that are many times slower, and more than the API server's bookmarks take, which prove a deletion in a cluster of
 /// many volumes.
-pub const PATIENCE_S: u64 = 300;
+pub const PATIENCE_S: u64 = 600;
 
 /// The same for kubectl.
-pub const KUBECTL_PATIENCE: &str = "--timeout=300s";
+pub const KUBECTL_PATIENCE: &str = "--timeout=600s";
 
 /// How long must pass until nobody can say that a removal was only not due yet: more than two of the overlay's sweeps.
 pub const TWO_TICKS_S: u64 = 8;

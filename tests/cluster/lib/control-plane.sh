@@ -47,11 +47,11 @@ api_ready() { kubectl get --raw /readyz; }
 start_control_plane() {
   start_etcd
   start_apiserver
-  wait_for 180 "the API server" api_ready
+  wait_for "the API server" api_ready
   start_controller_manager
   start_scheduler
   # Pods are refused until the controller manager has made their namespace's account.
-  wait_for 120 "the default service account" kubectl get serviceaccount default
+  wait_for "the default service account" kubectl get serviceaccount default
 }
 
 stop_control_plane() {
@@ -93,5 +93,5 @@ restart_kubelets() {
     stop_process "kubelet-$node"
     start_kubelet "$node"
   done
-  for node in $nodes; do wait_for 120 "node $node to be Ready" node_ready "$node"; done
+  for node in $nodes; do wait_for "node $node to be Ready" node_ready "$node"; done
 }

@@ -9,7 +9,7 @@ driver_ready() {
 }
 
 install_driver() {
-  kubectl apply -k "$here/overlay" > /dev/null
-  wait_for 180 "the driver to be registered on every node" driver_ready
-  kubectl -n per-node rollout status daemonset/per-node daemonset/per-node-second --timeout 180s > /dev/null
+  wait_for "the driver's objects to be there" kubectl apply -k "$here/overlay"
+  wait_for "the driver to be registered on every node" driver_ready
+  kubectl -n per-node rollout status daemonset/per-node daemonset/per-node-second --timeout "${patience}s" > /dev/null
 }

@@ -72,7 +72,7 @@ YAML
 
 start_containerd() {
   start_in_node "$1" "containerd-$1" containerd --config "$state_dir/node-$1/containerd.toml" --log-level warn
-  wait_for 30 "containerd of node $1" in_node "$1" ctr version
+  wait_for "containerd of node $1" in_node "$1" ctr version
 }
 
 start_kubelet() {
@@ -87,7 +87,7 @@ start_node_init() {
   setsid unshare --mount --pid --fork --mount-proc --propagation private -- \
     "$here/lib/node-init" "$directory" >> "$state_dir/logs/node-$node.log" 2>&1 < /dev/null 9>&- &
   parent=$!
-  wait_for 10 "the first process of node $node" test -e "$directory/ready"
+  wait_for "the first process of node $node" test -e "$directory/ready"
   record_process "node-$node" "$(tr -d ' ' < "/proc/$parent/task/$parent/children")"
 }
 

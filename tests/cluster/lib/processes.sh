@@ -85,10 +85,13 @@ stop_process() {
   rm -f "$state_dir/pids/$name"
 }
 
-# wait_for SECONDS WHAT COMMAND...: tries until the command succeeds.
+# The bound of every wait, as in tests/cluster/wait.rs: for machines that are many times slower than it needs.
+patience=600
+
+# wait_for WHAT COMMAND...: tries until the command succeeds.
 wait_for() {
-  local deadline=$((SECONDS + $1)) what=$2
-  shift 2
+  local deadline=$((SECONDS + patience)) what=$1
+  shift
   until "$@" > /dev/null 2>&1; do
     [ "$SECONDS" -lt "$deadline" ] || fail "gave up waiting for $what"
     sleep 0.1

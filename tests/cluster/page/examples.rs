@@ -5,10 +5,12 @@ use serde_json::Value;
 
 use crate::api::api;
 use crate::cluster::{cluster, repository};
+use crate::room::Room;
 use crate::wait::{KUBECTL_PATIENCE, wait_until};
 
 /// Applies an example, runs `body`, deletes it again and waits until its copies are gone from both nodes.
 fn with_example(file: &str, handle: &str, body: impl FnOnce()) {
+    let _room = Room::of(file);
     let path = repository().join("deploy/examples").join(file);
     let path = path.to_str().expect("a path of text");
     cluster().kubectl(&["apply", "-f", path]);

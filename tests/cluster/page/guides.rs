@@ -10,10 +10,14 @@ use serde_json::Value;
 use crate::api::api;
 use crate::cluster::{cluster, repository};
 use crate::markdown::blocks;
+use crate::room::Room;
 use crate::wait::{KUBECTL_PATIENCE, wait_until};
 
 /// The mark of a block that is run here.
 const MARK: &str = "run by tests/cluster/page/guides.rs";
+
+/// How long the pages tell kubectl to wait.
+const READERS_PATIENCE: &str = "--timeout=2m";
 
 /// The pages whose commands are run.
 const PAGES: [&str; 6] = [
@@ -58,6 +62,7 @@ fn is_written(handle: &str) -> bool {
 
 /// One page from its first block to its last, and then everything of it deleted.
 fn follow(page: &str) {
+    let _room = Room::of(page);
     let directory = tempfile::tempdir().expect("a directory");
     std::os::unix::fs::symlink(repository().join("deploy"), directory.path().join("deploy")).expect("a link");
     let text = std::fs::read_to_string(repository().join(page)).expect("the page");
@@ -68,7 +73,9 @@ fn follow(page: &str) {
             volumes.extend(handles(&block.text));
             std::fs::write(directory.path().join(file), &block.text).expect("a file");
         } else if block.mark.as_deref() == Some(MARK) {
-            println!("{page}:{}\n{}", block.line, shell(directory.path(), &block.text));
+            // A reader on a slow machine waits once more; this one waits longer.
+            let commands = block.text.replace(READERS_PATIENCE, KUBECTL_PATIENCE);
+            println!("{page}:{}\n{}", block.line, shell(directory.path(), &commands));
             run += 1;
         }
     }

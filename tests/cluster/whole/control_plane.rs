@@ -57,7 +57,7 @@ fn c41_without_an_api_server_the_plugin_serves_and_removes_nothing() {
         // The kubelet starts the killed plugin again without an API server.
         stays_true("nothing is removed", TWO_TICKS_S, || are_kept(case, &kept));
         cluster().call(&["start_apiserver"]);
-        cluster().call(&["wait_for", "180", "the API server", "api_ready"]);
+        cluster().call(&["wait_for", "the API server", "api_ready"]);
 
         plugin::wait_another(node, before.as_deref());
         plugin::wait_ready(node);
