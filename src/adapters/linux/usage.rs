@@ -22,9 +22,11 @@ use crate::ports::copies::{Counted, Measured, Usage};
 
 /// The longest that a caller waits for a walk.
 pub const ANSWER_WITHIN: Duration = Duration::from_millis(900);
-/// After a walk the copy is not walked again for this many times as long as it took, [`REST_MAX`] at most: all walks
-/// together take a twentieth of one processor.
+/// After a walk the copy is not walked again for this many times as long as it took: all walks together take a twentieth of
+/// one processor. Not sooner than [`REST_MIN`], which is far less than a kubelet lets pass between two questions, and after
+/// [`REST_MAX`] in any case.
 const REST_FACTOR: u32 = 20;
+const REST_MIN: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(600);
 /// A walk pauses as long as it has worked, after this many entries.
 const ENTRIES_BETWEEN_PAUSES: u64 = 4096;
@@ -171,7 +173,7 @@ impl Shared {
         if known.progress.is_some() {
             return Answer::Wait;
         }
-        let rested = |ended: Instant, took: Duration| ended.elapsed() >= (took * REST_FACTOR).min(REST_MAX);
+        let rested = |ended: Instant, took: Duration| ended.elapsed() >= rest(took);
         match (&known.whole, known.failed) {
             (_, Some(failure)) if asked => Answer::Fresh(Err(failure)),
             (Some((usage, ended, took)), None) if asked || !rested(*ended, *took) => {
@@ -236,6 +238,11 @@ impl Shared {
             Err(failure) => known.failed = Some(failure),
         }
     }
+}
+
+/// How long a copy is not walked again after a walk that took this long.
+fn rest(took: Duration) -> Duration {
+    took.saturating_mul(REST_FACTOR).clamp(REST_MIN, REST_MAX)
 }
 
 /// Counts one copy. What vanishes or cannot be read meanwhile is left out.
@@ -363,6 +370,14 @@ mod tests {
         let whole = Usage { used_bytes: 1, used_inodes: 1, complete: true };
         walking(&walks, &handle, Some(whole));
         assert_eq!(walks.usage(&handle).await, Ok(whole));
+    }
+
+    #[test]
+    fn c46_walks_of_a_copy_are_as_far_apart_as_they_are_long() {
+        let seconds = |s| Duration::from_secs(s);
+        assert_eq!(rest(Duration::from_micros(50)), seconds(1));
+        assert_eq!(rest(seconds(2)), seconds(40));
+        assert_eq!(rest(seconds(3600)), seconds(600));
     }
 
     #[tokio::test]
