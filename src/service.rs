@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::adapters::console;
-use crate::adapters::csi::{About, CsiService};
+use crate::adapters::csi::{About, CsiService, SOCKET_THREADS};
 use crate::adapters::http::{self, CopiesPage, PageKey, Readiness, Sources};
 use crate::adapters::registration::{Phase, Registration, Watch};
 use crate::adapters::socket::{
@@ -178,7 +178,7 @@ impl Service {
             None => None,
         };
         readiness.set("socket", None);
-        let serve = socket::serve_apart(csi.routes(), bound, shutdown.clone(), csi.calls());
+        let serve = socket::serve_apart(SOCKET_THREADS, csi.routes(), bound, shutdown.clone(), csi.calls());
         tokio::pin!(serve);
         let ended = tokio::select! {
             drained = &mut serve => drained.map_err(ServiceError::Csi),

@@ -6,5 +6,6 @@ pub mod cluster;
 pub mod copies;
 pub mod event_sink;
 pub mod failure;
+pub mod in_place;
 pub mod mounts;
 pub mod records;

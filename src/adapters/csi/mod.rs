@@ -23,6 +23,7 @@ use crate::domain::use_cases::driver::Driver;
 use crate::proto::csi::identity_server::IdentityServer;
 use crate::proto::csi::node_server::NodeServer;
 use calls::Calls;
+pub use calls::SOCKET_THREADS;
 use identity::Identity;
 use node::Node;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{Stream, stream};
 use thiserror::Error;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::oneshot;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::service::Routes;
@@ -69,12 +69,13 @@ pub async fn serve(
     }
 }
 
-/// As [`serve`], on a thread of its own that does nothing else: a connection is accepted, read and answered without waking
-/// another thread, and no work of the driver's holds up an answer. Calls that block must not run there.
+/// As [`serve`], on so many threads that do nothing else: a connection is accepted, read and answered without waking another
+/// thread, and no other work of the driver's holds up an answer. All of them but one may block in a call.
 ///
 /// # Errors
-/// As [`serve`]; also that the thread could not start or has panicked.
+/// As [`serve`]; also that the threads could not start, or that the service has panicked.
 pub async fn serve_apart(
+    threads: usize,
     routes: Routes,
     bound: Bound,
     shutdown: CancellationToken,
@@ -83,16 +84,19 @@ pub async fn serve_apart(
     let Bound { listener, file } = bound;
     // The listener belongs to the event loop that it was made in, and has to change to the other.
     let listener = listener.into_std()?;
-    let (tell, told) = oneshot::channel();
-    let work = move || -> Result<Drain, ServeError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let listener = UnixListener::from_std(listener)?;
-            Ok(serve(routes, Bound { listener, file }, shutdown, calls).await?)
-        })
-    };
-    std::thread::Builder::new().name("csi".to_owned()).spawn(move || tell.send(work()))?;
-    told.await.unwrap_or(Err(ServeError::Panicked))
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("csi")
+        .enable_all()
+        .build()?;
+    let service = runtime.spawn(async {
+        let listener = UnixListener::from_std(listener)?;
+        Ok(serve(routes, Bound { listener, file }, shutdown, calls).await?)
+    });
+    let ended = service.await;
+    // A call that was cut off may block its thread for ever.
+    runtime.shutdown_background();
+    ended.unwrap_or_else(|error| Err(error.into()))
 }
 
 /// Why a socket is no longer served.
@@ -100,10 +104,10 @@ pub async fn serve_apart(
 pub enum ServeError {
     #[error(transparent)]
     Transport(#[from] tonic::transport::Error),
-    #[error("its thread cannot work: {0}")]
+    #[error("its threads cannot work: {0}")]
     Thread(#[from] io::Error),
-    #[error("its thread has panicked")]
-    Panicked,
+    #[error("it has ended: {0}")]
+    Ended(#[from] JoinError),
 }
 
 /// The connections. A failed `accept` is no reason to stop: the kubelet would lose the driver.
