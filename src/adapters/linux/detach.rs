@@ -52,8 +52,12 @@ fn clear_below(target: &OpenTarget, statmount: bool) -> Outcome<()> {
     let Some(top) = view.glance(target.parent(), target.name())?.filter(|glance| glance.mount_root) else {
         return Ok(());
     };
+    let path = target.path()?;
     for mount_point in below_deepest_first(&view.below(top.mount_id)?, top.mount_id) {
-        unmount_below(target, &mount_point)?;
+        // A mount whose point does not lie below the target's path is hidden or moved; the next round sees it again.
+        if let Some(rest) = places::below(&path, &mount_point) {
+            unmount_below(target, rest)?;
+        }
     }
     Ok(())
 }
@@ -81,11 +85,9 @@ fn depth_below(entries: &HashMap<u64, MountEntry>, entry: &MountEntry, top: u64)
     None
 }
 
-/// Unmounts one mount below the target, reached from the target's held parent without following a symlink: the way
+/// Unmounts the mount at this path below the target, reached from the target's held parent without following a symlink: the way
 /// there leads through files that a pod may have made.
-fn unmount_below(target: &OpenTarget, mount_point: &[u8]) -> Outcome<()> {
-    // A mount whose point does not lie below the target's path is hidden or moved; the next round sees it again.
-    let Some(rest) = places::below(target.path(), mount_point) else { return Ok(()) };
+fn unmount_below(target: &OpenTarget, rest: &[u8]) -> Outcome<()> {
     let whole = places::joined(target.name().to_bytes(), rest);
     let whole = Path::new(OsStr::from_bytes(&whole));
     let (Some(directory), Some(name)) = (whole.parent(), whole.file_name()) else { return Ok(()) };

@@ -33,6 +33,8 @@ pub struct Index {
     events: Option<Events>,
     /// `None` before the first list, and after a loss.
     known: Option<Known>,
+    /// The mount that the store lies on, which stays the same however it is moved: the store is open.
+    store_mount: Option<u64>,
     /// What stands in for events.
     polled: PolledTable,
 }
@@ -61,7 +63,7 @@ impl Index {
             };
             watching.inspect_err(told).ok()
         });
-        Index { events, known: None, polled: PolledTable::default() }
+        Index { events, known: None, store_mount: None, polled: PolledTable::default() }
     }
 
     /// Whether the index lives on the kernel's events.
@@ -129,7 +131,7 @@ impl Index {
     fn follow(&mut self, store: BorrowedFd<'_>) -> Outcome<bool> {
         let Some(events) = &self.events else { return Ok(false) };
         let changes = events.mounts.drain()?;
-        let roots = View::Kernel.store_roots(store)?;
+        let roots = self.store_roots(store)?;
         let moved = self.known.as_ref().is_none_or(|known| !known.roots.same_store(&roots));
         match changes {
             Changes::Mounts(ids) if !moved => {
@@ -142,6 +144,17 @@ impl Index {
             }
             Changes::Mounts(_) | Changes::Lost => self.rebuild(store),
         }
+    }
+
+    /// What [`View::store_roots`] says, by one question about the mount in place of two.
+    fn store_roots(&mut self, store: BorrowedFd<'_>) -> Outcome<StoreRoots> {
+        let mount = match self.store_mount {
+            Some(id) => View::Kernel.entry(id)?,
+            None => None,
+        };
+        let mount = mount.map_or_else(|| View::Kernel.mount_of(store), Ok)?;
+        self.store_mount = Some(mount.id);
+        view::roots_on(&mount, store)
     }
 
     /// Looks at one mount again. True where covers changed, so that every other mount has to be looked at too.
@@ -186,7 +199,7 @@ impl Index {
     /// Lists all mounts of the namespace. Events that come meanwhile are seen by the next call.
     fn rebuild(&mut self, store: BorrowedFd<'_>) -> Outcome<bool> {
         self.known = None;
-        let mut roots = View::Kernel.store_roots(store)?;
+        let mut roots = self.store_roots(store)?;
         let ids = view::list_below(LISTMOUNT_ROOT)?;
         let mut entries = Vec::new();
         for id in ids {

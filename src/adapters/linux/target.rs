@@ -22,8 +22,6 @@ use crate::domain::target::{KubeletDir, TargetPath};
 pub struct OpenTarget {
     parent: OwnedFd,
     name: CString,
-    /// The whole path without symlinks, as mountinfo prints mount points.
-    path: Vec<u8>,
 }
 
 const DIRECTORY_PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
@@ -45,10 +43,7 @@ pub fn open(kubelet_dir: &KubeletDir, target: &TargetPath) -> Outcome<Option<Ope
         ResolveFlags::NO_MAGICLINKS
     };
     match rustix::fs::openat2(CWD, parent, DIRECTORY_PATH, Mode::empty(), resolve) {
-        Ok(parent) => {
-            let path = places::joined(&view::path_of(parent.as_fd())?, name.to_bytes());
-            Ok(Some(OpenTarget { parent, name, path }))
-        }
+        Ok(parent) => Ok(Some(OpenTarget { parent, name })),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => Ok(None),
         Err(errno) => Err(Failure { step: "open the parent of", errno }),
     }
@@ -63,8 +58,9 @@ impl OpenTarget {
         &self.name
     }
 
-    pub fn path(&self) -> &[u8] {
-        &self.path
+    /// The whole path without symlinks, as mountinfo prints mount points.
+    pub fn path(&self) -> Outcome<Vec<u8>> {
+        Ok(places::joined(&view::path_of(self.parent())?, self.name.to_bytes()))
     }
 
     /// A path for calls that take no descriptor: the held parent, and the name in it.
@@ -111,7 +107,7 @@ mod tests {
     }
 
     fn path_through(kubelet_dir: &Path, target: &Path) -> Vec<u8> {
-        opened(kubelet_dir, target).unwrap().unwrap().path().to_vec()
+        opened(kubelet_dir, target).unwrap().unwrap().path().unwrap()
     }
 
     #[test]
@@ -150,7 +146,7 @@ mod tests {
     fn c17_the_last_component_is_never_followed() {
         let (_scratch, real) = made();
         let open = opened(&real.join("real"), &real.join("real/pods/q")).unwrap().unwrap();
-        assert_eq!(open.path(), real.join("real/pods/q").as_os_str().as_bytes());
+        assert_eq!(open.path().unwrap(), real.join("real/pods/q").as_os_str().as_bytes());
         assert_eq!(open.open_directory().unwrap_err().errno, Errno::NOTDIR);
     }
 }

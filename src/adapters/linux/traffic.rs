@@ -82,9 +82,13 @@ impl Background<'_> {
     pub fn give_way(&self) {
         let entries = self.entries.get() + 1;
         self.entries.set(entries % ENTRIES_AT_ONCE);
-        if entries < ENTRIES_AT_ONCE {
-            return;
+        if entries == ENTRIES_AT_ONCE {
+            self.pause();
         }
+    }
+
+    /// Waits for calls to end: before a walk begins, and between its entries.
+    pub fn pause(&self) {
         for _ in 0..PAUSES_MAX {
             if !self.traffic.is_busy() {
                 return;

@@ -205,6 +205,7 @@ impl Shared {
             self.stop.load(Ordering::Relaxed)
         };
         loop {
+            background.pause();
             let (handle, progress) = {
                 let mut state = self.state();
                 let Some(handle) = state.waiting.pop_front() else {

@@ -152,17 +152,7 @@ impl View {
 
     /// The roots of the store's two directories as mounts name them: R of C15's rule. `store` is the open store.
     pub fn store_roots(&self, store: BorrowedFd<'_>) -> Outcome<StoreRoots> {
-        let mount = self.mount_of(store)?;
-        let path = path_of(store)?;
-        let rest = places::below(&mount.mount_point, &path).unwrap_or_default();
-        let root = places::joined(&mount.root, rest);
-        Ok(StoreRoots {
-            device: mount.device,
-            copies: places::joined(&root, b"copies"),
-            trash: places::joined(&root, b"trash"),
-            copies_path: places::joined(&path, b"copies"),
-            covers: Vec::new(),
-        })
+        roots_on(&self.mount_of(store)?, store)
     }
 
     /// The mount that an open directory lies on.
@@ -171,6 +161,20 @@ impl View {
         let glance = self.glance(directory, c"")?.ok_or(gone)?;
         self.entry(glance.mount_id)?.ok_or(gone)
     }
+}
+
+/// The same where the mount that the store lies on is at hand.
+pub fn roots_on(mount: &MountEntry, store: BorrowedFd<'_>) -> Outcome<StoreRoots> {
+    let path = path_of(store)?;
+    let rest = places::below(&mount.mount_point, &path).unwrap_or_default();
+    let root = places::joined(&mount.root, rest);
+    Ok(StoreRoots {
+        device: mount.device,
+        copies: places::joined(&root, b"copies"),
+        trash: places::joined(&root, b"trash"),
+        copies_path: places::joined(&path, b"copies"),
+        covers: Vec::new(),
+    })
 }
 
 /// Unique ids of all mounts below the mount `above`, which may be [`syscalls::LISTMOUNT_ROOT`]. Only for
