@@ -1,44 +1,26 @@
 //! Where the driver's work for a call runs: on the thread that read it from the socket, from its first step to its last. A
 //! publish is a row of short kernel calls; waking another thread for it, and this one for the answer, would cost as much as they.
 //!
-//! The kernel may keep any of them for ever, and other calls must not wait then (C19). So of the socket's threads one more
-//! than may block serves on; [`watch`] sees to it that a thread does so soon after another is stuck; and a call that finds only
-//! stuck ones, or that has to wait in its middle, goes on on a thread of the driver's runtime.
-//!
-//! A call begins when its turn has come ([`Pending`](super::pending::Pending)), so that however many of one volume pile up behind
-//! one that hangs, they hold one thread. Few begin side by side, since the kernel makes one mount at a time, and threads that wait
-//! for it in line cost more than they do.
+//! The kernel may keep any of them for ever, and other calls must not wait then (C19): a call that finds no place
+//! ([`Places`]), or that has to wait in its middle, goes on on a thread of the driver's runtime. It begins when its turn has come
+//! ([`Pending`](super::pending::Pending)), so that however many of one volume pile up behind one that hangs, they hold one thread.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::task::Poll;
-use std::time::Duration;
 
 use thiserror::Error;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::runtime::Handle;
 use tokio::task::JoinError;
-use tokio::time::{sleep, timeout};
 use tokio_util::context::TokioContext;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::pending::InFlight;
+use super::places::Places;
 use crate::ports::in_place;
-
-/// Calls that may block a thread of the socket at a time.
-const PLACES: usize = 2;
-/// The socket's threads: one always serves.
-pub const SOCKET_THREADS: usize = PLACES + 1;
-/// A call that gets no place takes a thread of its own when none has ended for so long: many times what one takes.
-const PATIENCE: Duration = Duration::from_millis(10);
-/// How often [`watch`] looks whether calls get on.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// Looks without a call after which nobody watches until the next one.
-const QUIET_LOOKS: u32 = 20;
 
 /// Why a call has no answer.
 #[derive(Debug, Error)]
@@ -59,32 +41,10 @@ pub(super) struct Calls {
     places: Arc<Places>,
 }
 
-/// Where calls run on the socket's threads.
-#[derive(Debug)]
-struct Places {
-    free: Semaphore,
-    taken: AtomicUsize,
-    /// How many have been given back.
-    ended: AtomicUsize,
-    is_watched: AtomicBool,
-}
-
-/// A thread of the socket that a call may block, until dropped.
-struct Place<'a> {
-    places: &'a Places,
-    _permit: SemaphorePermit<'a>,
-}
-
 impl Calls {
     /// In the runtime that this is called in.
     pub(super) fn here() -> Self {
-        let places = Places {
-            free: Semaphore::new(PLACES),
-            taken: AtomicUsize::new(0),
-            ended: AtomicUsize::new(0),
-            is_watched: AtomicBool::new(false),
-        };
-        Self { runtime: Handle::current(), tracker: TaskTracker::new(), places: Arc::new(places) }
+        Self { runtime: Handle::current(), tracker: TaskTracker::new(), places: Arc::default() }
     }
 
     /// The calls that run to their end: what a shutdown waits for.
@@ -123,7 +83,7 @@ impl Calls {
     ) -> Result<T, Lost> {
         // Timers and tasks of the call are the driver's, wherever it runs.
         let mut call = Box::pin(TokioContext::new(in_place::scope(call), self.runtime.clone()));
-        let Some(place) = self.place().await else { return self.on_a_thread(call).await };
+        let Some(place) = self.places.take(&self.runtime).await else { return self.on_a_thread(call).await };
         let begun =
             poll_fn(|context| Poll::Ready(catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)))));
         let begun = begun.await;
@@ -135,28 +95,6 @@ impl Calls {
         }
     }
 
-    /// A place on this thread; none where it must not block, or where the places are taken by calls that hang.
-    async fn place(&self) -> Option<Place<'_>> {
-        let socket = Handle::current();
-        if socket.runtime_flavor() != RuntimeFlavor::MultiThread || socket.metrics().num_workers() <= PLACES {
-            return None;
-        }
-        let places = &*self.places;
-        let permit = loop {
-            let ended = places.ended.load(SeqCst);
-            match timeout(PATIENCE, places.free.acquire()).await {
-                Ok(permit) => break permit.ok()?,
-                Err(_) if places.ended.load(SeqCst) == ended => return None,
-                Err(_) => {}
-            }
-        };
-        places.taken.fetch_add(1, SeqCst);
-        if !places.is_watched.swap(true, SeqCst) {
-            self.runtime.spawn(watch(Arc::clone(&self.places), socket));
-        }
-        Some(Place { places, _permit: permit })
-    }
-
     async fn on_a_thread<F>(&self, call: Pin<Box<F>>) -> Result<F::Output, Lost>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -166,46 +104,18 @@ impl Calls {
     }
 }
 
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.places.ended.fetch_add(1, SeqCst);
-        self.places.taken.fetch_sub(1, SeqCst);
-    }
-}
-
-/// A thread that serves the socket waits for what comes next only when it is done with what came; while it is stuck in a call
-/// the others sleep. Wakes one of them then: it takes over, and whatever the stuck one had still to do.
-async fn watch(places: Arc<Places>, socket: Handle) {
-    let mut quiet = 0;
-    loop {
-        let ended = places.ended.load(SeqCst);
-        sleep(LOOK_EVERY).await;
-        let (is_taken, none_ended) = (places.taken.load(SeqCst) > 0, places.ended.load(SeqCst) == ended);
-        if is_taken && none_ended {
-            socket.spawn(async {});
-        }
-        quiet = if is_taken || !none_ended { 0 } else { quiet + 1 };
-        if quiet < QUIET_LOOKS {
-            continue;
-        }
-        places.is_watched.store(false, SeqCst);
-        // Whoever took a place just now has seen that somebody watches.
-        if places.taken.load(SeqCst) == 0 || places.is_watched.swap(true, SeqCst) {
-            return;
-        }
-        quiet = 0;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
     use std::os::unix::net::UnixStream;
-    use std::sync::mpsc;
+    use std::sync::{Mutex, mpsc};
+    use std::time::{Duration, Instant};
 
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::runtime::{Builder, Runtime};
 
     use super::super::pending::Pending;
+    use super::super::places::{PLACES, SOCKET_THREADS};
     use super::*;
 
     #[tokio::test]
@@ -299,43 +209,67 @@ mod tests {
         assert_ne!(after, SOCKET);
     }
 
+    /// What a client asks of [`serve`], a byte each.
+    const HANG: u8 = b'h';
+    const ANSWER: u8 = b'a';
+
+    /// Serves a connection as the socket's threads do: what a call does begins on the thread that read it. Those that hang wait
+    /// for `held`, and tell where they are.
+    async fn serve(
+        mut connection: tokio::net::UnixStream,
+        calls: Calls,
+        held: Arc<Mutex<mpsc::Receiver<()>>>,
+        tell: mpsc::Sender<String>,
+    ) -> std::io::Result<()> {
+        loop {
+            let hangs = connection.read_u8().await? == HANG;
+            let (calls, held, tell) = (calls.clone(), held.clone(), tell.clone());
+            let in_flight = Pending::default().admit("a").expect("admitted");
+            let call = async move {
+                if hangs {
+                    let _ = tell.send(thread_name());
+                    // One waits for the channel, the others for the lock.
+                    let _ = held.lock().map(|held| held.recv());
+                }
+            };
+            let answer = tokio::spawn(async move { calls.to_its_end(in_flight, call).await });
+            if !hangs {
+                answer.await?.expect("no panic");
+                connection.write_all(&[ANSWER]).await?;
+            }
+        }
+    }
+
     #[test]
     fn c19_calls_that_hang_keep_neither_the_socket_nor_other_calls() {
         let runtimes = Runtimes::new();
         let calls = runtimes.calls();
         let (mut near, far) = UnixStream::pair().expect("a socket");
         far.set_nonblocking(true).expect("not blocking");
-        let far = runtimes.socket.block_on(async { tokio::net::UnixStream::from_std(far) });
-        let mut far = far.expect("a socket");
-        runtimes.socket.spawn(async move {
-            let (mut from, mut to) = far.split();
-            tokio::io::copy(&mut from, &mut to).await
-        });
         near.set_read_timeout(Some(LIMIT)).expect("a limit");
-        let mut echoes = || {
-            near.write_all(b"x")?;
-            near.read_exact(&mut [0])
-        };
-        echoes().expect("the socket is served");
+        let (release, held) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let served = calls.clone();
+        runtimes.socket.spawn(async move {
+            let connection = tokio::net::UnixStream::from_std(far)?;
+            serve(connection, served, Arc::new(Mutex::new(held)), tell).await
+        });
 
-        let mut hung = Vec::new();
+        let mut on_the_socket = 0;
         for _ in 0..2 * SOCKET_THREADS {
-            let ((release, held), (begin, begun)) = (mpsc::channel::<()>(), mpsc::channel());
-            let answer = runtimes.begin(&calls, async move {
-                let _ = begin.send(thread_name());
-                held.recv().is_ok()
-            });
-            hung.push((release, answer, begun.recv_timeout(LIMIT).expect("it begins")));
-            echoes().expect("the socket is served");
-            let other = runtimes.begin(&calls, async { 1 });
-            assert_eq!(other.recv_timeout(LIMIT).expect("an answer").expect("no panic"), 1);
+            near.write_all(&[HANG]).expect("sent");
+            on_the_socket += usize::from(told.recv_timeout(LIMIT).expect("it begins") == SOCKET);
+            for _ in 0..3 {
+                near.write_all(&[ANSWER]).expect("sent");
+                near.read_exact(&mut [0]).expect("the socket is served, and other calls are answered");
+            }
         }
-        let on_the_socket = hung.iter().filter(|(_, _, name)| name == SOCKET).count();
         assert_eq!(on_the_socket, PLACES, "one thread of the socket's always serves");
-
-        for (release, answer, _) in hung {
-            release.send(()).expect("it waits");
-            assert!(answer.recv_timeout(LIMIT).expect("an answer").expect("no panic"));
+        drop(release);
+        let ended = Instant::now() + LIMIT;
+        while !calls.tracker().is_empty() {
+            assert!(Instant::now() < ended, "those that hung do not end");
+            std::thread::sleep(Duration::from_millis(5));
         }
         let again = runtimes.begin(&calls, async { thread_name() });
         assert_eq!(again.recv_timeout(LIMIT).expect("an answer").expect("no panic"), SOCKET);
@@ -361,12 +295,11 @@ mod tests {
         for _ in 0..2 {
             let call = runtimes.begin(&calls, async { 1 });
             assert_eq!(call.recv_timeout(LIMIT).expect("an answer").expect("no panic"), 1);
-            let began = std::time::Instant::now();
-            while calls.places.is_watched.load(SeqCst) {
+            let began = Instant::now();
+            while calls.places.is_watched() {
                 assert!(began.elapsed() < LIMIT, "it is watched for ever");
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(Duration::from_millis(5));
             }
-            assert_eq!(calls.places.taken.load(SeqCst), 0);
         }
     }
 

@@ -9,6 +9,7 @@ mod decision_log;
 mod identity;
 mod node;
 mod pending;
+mod places;
 mod status;
 
 use std::sync::Arc;
@@ -23,9 +24,9 @@ use crate::domain::use_cases::driver::Driver;
 use crate::proto::csi::identity_server::IdentityServer;
 use crate::proto::csi::node_server::NodeServer;
 use calls::Calls;
-pub use calls::SOCKET_THREADS;
 use identity::Identity;
 use node::Node;
+pub use places::SOCKET_THREADS;
 
 /// The longest request that is read. A PersistentVolume, of which a request carries parts, has at most 1.5 MiB, so
 /// no client that got it from an API server meets this limit.

@@ -5,7 +5,7 @@
 //! | the port `Mounts` | [`mounts`]; its parts [`attach`], [`detach`], [`look`], [`index`], [`events`], [`polled`], [`target`] |
 //! | what the kernel says about mounts | [`view`], [`mountinfo`], [`syscalls`] |
 //! | which place of the store a mount shows | [`places`] |
-//! | the port `Copies` | [`copies`]; its parts [`store`], [`descent`], [`removal`], [`usage`], [`examine`] |
+//! | the port `Copies` | [`copies`]; its parts [`store`], [`descent`], [`removal`], [`usage`] ([`count`]), [`examine`] |
 //! | the port `Records` | [`records`]; its parts [`table`], [`turns`], [`slots`]; for who only reads, [`kept_list`] |
 //! | before anything is served | [`self_check`], [`confine`], [`syscall_filter`], [`lock`], [`leftovers`] |
 //!
@@ -19,6 +19,7 @@ pub mod blocking;
 pub mod confine;
 #[forbid(unsafe_code)]
 pub mod copies;
+mod count;
 #[forbid(unsafe_code)]
 pub mod descent;
 #[forbid(unsafe_code)]
