@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::{Stream, stream};
 use thiserror::Error;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -84,19 +85,33 @@ pub async fn serve_apart(
     let Bound { listener, file } = bound;
     // The listener belongs to the event loop that it was made in, and has to change to the other.
     let listener = listener.into_std()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .thread_name("csi")
-        .enable_all()
-        .build()?;
-    let service = runtime.spawn(async {
+    let threads = Threads::start(threads)?;
+    let service = threads.handle.spawn(async {
         let listener = UnixListener::from_std(listener)?;
         Ok(serve(routes, Bound { listener, file }, shutdown, calls).await?)
     });
-    let ended = service.await;
-    // A call that was cut off may block its thread for ever.
-    runtime.shutdown_background();
-    ended.unwrap_or_else(|error| Err(error.into()))
+    service.await.unwrap_or_else(|error| Err(error.into()))
+}
+
+/// The threads of one socket, until dropped: then nobody waits for one that a call has blocked for ever.
+struct Threads {
+    runtime: Option<Runtime>,
+    handle: Handle,
+}
+
+impl Threads {
+    fn start(count: usize) -> io::Result<Threads> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(count).thread_name("csi").enable_all().build()?;
+        let handle = runtime.handle().clone();
+        Ok(Threads { runtime: Some(runtime), handle })
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
+    }
 }
 
 /// Why a socket is no longer served.
