@@ -103,10 +103,12 @@ fn every_other_module_forbids_unsafe() {
         let text = text(path);
         let lines: Vec<&str> = text.lines().collect();
         for (at, line) in lines.iter().enumerate() {
-            let Some(name) = line.strip_prefix("pub mod ").and_then(|rest| rest.strip_suffix(';')) else {
+            let declared = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
+            let Some(name) = declared.and_then(|rest| rest.strip_suffix(';')) else {
                 continue;
             };
-            let forbids = at > 0 && lines[at - 1] == "#[forbid(unsafe_code)]";
+            let mut attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+            let forbids = attributes.any(|line| *line == "#[forbid(unsafe_code)]");
             if forbids == above.contains(&name) {
                 offences.push(format!("{path}: {name}"));
             }

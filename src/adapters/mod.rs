@@ -10,6 +10,7 @@ pub mod csi;
 pub mod event_log;
 /// What the tests of several adapters compare the reference with.
 #[cfg(test)]
+#[forbid(unsafe_code)]
 #[path = "../../tests/support/generated.rs"]
 mod generated;
 #[forbid(unsafe_code)]

@@ -19,7 +19,8 @@ pub mod blocking;
 pub mod confine;
 #[forbid(unsafe_code)]
 pub mod copies;
-mod count;
+#[forbid(unsafe_code)]
+pub mod count;
 #[forbid(unsafe_code)]
 pub mod descent;
 #[forbid(unsafe_code)]
