@@ -187,6 +187,11 @@ mod tests {
         }
     }
 
+    /// What a call answers that does not panic.
+    fn answer<T>(told: &mpsc::Receiver<Result<T, Lost>>) -> T {
+        told.recv_timeout(LIMIT).expect("an answer").expect("no panic")
+    }
+
     fn thread_name() -> String {
         std::thread::current().name().unwrap_or_default().to_owned()
     }
@@ -196,15 +201,13 @@ mod tests {
         let runtimes = Runtimes::new();
         let calls = runtimes.calls();
         let at_once = runtimes.begin(&calls, async { (thread_name(), in_place::may_block()) });
-        let ran = at_once.recv_timeout(LIMIT).expect("an answer").expect("no panic");
-        assert_eq!(ran, (SOCKET.to_owned(), true));
+        assert_eq!(answer(&at_once), (SOCKET.to_owned(), true));
         let waits = async {
             let before = thread_name();
             tokio::task::yield_now().await;
             (before, thread_name(), in_place::may_block())
         };
-        let waited = runtimes.begin(&calls, waits);
-        let (before, after, may_block) = waited.recv_timeout(LIMIT).expect("an answer").expect("no panic");
+        let (before, after, may_block) = answer(&runtimes.begin(&calls, waits));
         assert_eq!((before.as_str(), may_block), (SOCKET, true));
         assert_ne!(after, SOCKET);
     }
@@ -271,8 +274,7 @@ mod tests {
             assert!(Instant::now() < ended, "those that hung do not end");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let again = runtimes.begin(&calls, async { thread_name() });
-        assert_eq!(again.recv_timeout(LIMIT).expect("an answer").expect("no panic"), SOCKET);
+        assert_eq!(answer(&runtimes.begin(&calls, async { thread_name() })), SOCKET);
     }
 
     #[test]
@@ -284,8 +286,7 @@ mod tests {
             let lost: Result<(), Lost> = lost.recv_timeout(LIMIT).expect("an answer");
             assert!(matches!(lost, Err(Lost::Panicked)), "{lost:?}");
         }
-        let other = runtimes.begin(&calls, async { thread_name() });
-        assert_eq!(other.recv_timeout(LIMIT).expect("an answer").expect("no panic"), SOCKET);
+        assert_eq!(answer(&runtimes.begin(&calls, async { thread_name() })), SOCKET);
     }
 
     #[test]
@@ -293,8 +294,7 @@ mod tests {
         let runtimes = Runtimes::new();
         let calls = runtimes.calls();
         for _ in 0..2 {
-            let call = runtimes.begin(&calls, async { 1 });
-            assert_eq!(call.recv_timeout(LIMIT).expect("an answer").expect("no panic"), 1);
+            assert_eq!(answer(&runtimes.begin(&calls, async { 1 })), 1);
             let began = Instant::now();
             while calls.places.is_watched() {
                 assert!(began.elapsed() < LIMIT, "it is watched for ever");
