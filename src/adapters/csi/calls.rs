@@ -1,5 +1,6 @@
 //! Where the driver's work for a call runs: on the thread that read it from the socket, from its first step to its last. A
 //! publish is a row of short kernel calls; waking another thread for it, and this one for the answer, would cost as much as they.
+//! Nor is it a task of its own there: it ends in the step that begins it.
 //!
 //! The kernel may keep any of them for ever, and other calls must not wait then (C19): a call that finds no place
 //! ([`Places`]), or that has to wait in its middle, goes on on a thread of the driver's runtime. It begins when its turn has come
@@ -52,18 +53,14 @@ impl Calls {
         self.tracker.clone()
     }
 
-    /// Runs a call to its end when its turn has come, also when whoever waits for it here goes away.
+    /// Runs a call when its turn has come. What has begun goes on to its end, also when whoever waits for it here goes away.
     pub(super) async fn to_its_end<T: Send + 'static>(
         &self,
         in_flight: InFlight,
         call: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Lost> {
-        let calls = self.clone();
-        let ended = self.tracker.spawn(async move {
-            let _turn = in_flight.turn().await;
-            calls.run(call).await
-        });
-        ended.await?
+        let turn = in_flight.turn().await;
+        self.run(call, (turn, self.tracker.token())).await
     }
 
     /// Runs a call that changes nothing: it ends with whoever waits for it here.
@@ -74,33 +71,46 @@ impl Calls {
         let over = CancellationToken::new();
         let _awaited = over.clone().drop_guard();
         let call = async move { over.run_until_cancelled_owned(call).await };
-        self.run(call).await?.ok_or(Lost::NotAwaited)
+        self.run(call, ()).await?.ok_or(Lost::NotAwaited)
     }
 
+    /// Begins the call here and, nearly always, ends it in the same step, which nobody can interrupt. `meanwhile` is kept until
+    /// it has ended.
     async fn run<T: Send + 'static>(
         &self,
         call: impl Future<Output = T> + Send + 'static,
+        meanwhile: impl Send + 'static,
     ) -> Result<T, Lost> {
         // Timers and tasks of the call are the driver's, wherever it runs.
         let mut call = Box::pin(TokioContext::new(in_place::scope(call), self.runtime.clone()));
-        let Some(place) = self.places.take(&self.runtime).await else { return self.on_a_thread(call).await };
+        let Some(place) = self.places.take(&self.runtime).await else {
+            return self.on_a_thread(call, meanwhile).await;
+        };
         let begun =
             poll_fn(|context| Poll::Ready(catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context)))));
         let begun = begun.await;
         drop(place);
         match begun {
             Ok(Poll::Ready(answer)) => Ok(answer),
-            Ok(Poll::Pending) => self.on_a_thread(call).await,
+            Ok(Poll::Pending) => self.on_a_thread(call, meanwhile).await,
             Err(_) => Err(Lost::Panicked),
         }
     }
 
-    async fn on_a_thread<F>(&self, call: Pin<Box<F>>) -> Result<F::Output, Lost>
+    async fn on_a_thread<F>(
+        &self,
+        call: Pin<Box<F>>,
+        meanwhile: impl Send + 'static,
+    ) -> Result<F::Output, Lost>
     where
         F: Future<Output: Send> + Send + 'static,
     {
         let context = self.runtime.clone();
-        Ok(self.runtime.spawn_blocking(move || context.block_on(call)).await?)
+        let to_its_end = move || {
+            let _meanwhile = meanwhile;
+            context.block_on(call)
+        };
+        Ok(self.runtime.spawn_blocking(to_its_end).await?)
     }
 }
 
@@ -322,6 +332,32 @@ mod tests {
         assert!(caller.await.expect_err("aborted").is_cancelled());
         go_on.send(()).expect("the call is there");
         assert_eq!(told.await, Ok(1));
+    }
+
+    #[test]
+    fn c16_a_call_that_began_in_its_place_ends_without_its_caller() {
+        let runtimes = Runtimes::new();
+        let calls = runtimes.calls();
+        let (tell, told) = mpsc::channel();
+        let (go_on, wait) = mpsc::channel::<()>();
+        let (begin, begun) = mpsc::channel();
+        let call = async move {
+            let _ = begin.send(());
+            tokio::task::yield_now().await;
+            let _ = wait.recv();
+            let _ = tell.send(1);
+        };
+        let in_flight = Pending::default().admit("a").expect("admitted");
+        let caller = runtimes.socket.spawn({
+            let calls = calls.clone();
+            async move { calls.to_its_end(in_flight, call).await }
+        });
+        begun.recv_timeout(LIMIT).expect("it begins");
+        caller.abort();
+        assert!(runtimes.driver.block_on(caller).expect_err("aborted").is_cancelled());
+        assert!(!calls.tracker().is_empty(), "a shutdown waits for it");
+        go_on.send(()).expect("the call is there");
+        assert_eq!(told.recv_timeout(LIMIT), Ok(1));
     }
 
     #[tokio::test]
