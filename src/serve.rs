@@ -33,6 +33,7 @@ use per_node::domain::use_cases::driver::{Brakes, Ports, Settings};
 use per_node::ports::clock::Clock;
 use per_node::ports::cluster::Cluster;
 use per_node::ports::event_sink::EventSink;
+use per_node::ports::in_place;
 use per_node::service::{Reach, Service};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -130,7 +131,8 @@ async fn serve(
         event_window: config.event_window,
         brakes: Brakes { trash_for: config.trash_for, sweep_limit: config.sweep_limit },
     };
-    let service = Service::start(ports, settings, tally, sweep_wanted).await?;
+    // Nothing else is to be done meanwhile.
+    let service = in_place::scope(Service::start(ports, settings, tally, sweep_wanted)).await?;
     let watch = outside.watcher.map(|watcher| tokio::spawn(async move { watcher.run().await }));
     let reach = Reach {
         node_id: config.node_id.clone(),

@@ -1,6 +1,7 @@
 //! Where a pod's volume is to be seen: the target path, the kubelet's directory it lies below, and what the
 //! kubelet's layout says about the pod (C13, C18). Paths are compared as text; nothing is looked up here.
 
+use std::cmp::Ordering;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub struct KubeletDir {
 
 /// An absolute path without `.` and `..`, in one spelling: no doubled or trailing slash, and below the
 /// kubelet's directory with its real prefix.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TargetPath(PathBuf);
 
@@ -45,6 +46,27 @@ pub enum TargetError {
     )]
     NotBelowKubeletDir { kubelet_dir: String },
 }
+
+/// By its bytes: it has one spelling, and a `PathBuf` compares name by name, which shows among thousands of them.
+impl Ord for TargetPath {
+    fn cmp(&self, other: &TargetPath) -> Ordering {
+        self.0.as_os_str().cmp(other.0.as_os_str())
+    }
+}
+
+impl PartialOrd for TargetPath {
+    fn partial_cmp(&self, other: &TargetPath) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for TargetPath {
+    fn eq(&self, other: &TargetPath) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for TargetPath {}
 
 impl KubeletDir {
     pub fn new(configured: PathBuf, resolved: PathBuf) -> KubeletDir {

@@ -78,6 +78,17 @@ fn c15_a_start_drops_records_whose_mounts_are_gone_and_keeps_those_that_are_ther
 }
 
 #[test]
+fn c40_a_start_looks_again_at_those_targets_alone_whose_mounts_it_has_not_read_of() {
+    let world = World::new();
+    let (gone, _there) = (world.running("web-0", "gone"), world.running("web-1", "there"));
+    assert!(world.node.unmount(gone.target()));
+    world.node.gate().take_calls();
+    let world = world.restart();
+    let calls = world.node.gate().take_calls();
+    assert_eq!(calls.iter().filter(|call| **call == NodeCall::Look).count(), 1, "{calls:?}");
+}
+
+#[test]
 fn c15_a_start_fails_where_the_mounts_cannot_be_read() {
     let world = World::new();
     world.running("web-0", "data");

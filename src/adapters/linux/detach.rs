@@ -23,15 +23,15 @@ use super::view::{self, MountEntry, STACK_MOUNTS_MAX, View};
 /// Unmounts everything at and below the target.
 pub fn detach(target: &OpenTarget, statmount: bool) -> Outcome<()> {
     for _ in 0..STACK_MOUNTS_MAX {
-        if !view::is_mount_root(target.parent(), target.name())? {
-            return Ok(());
-        }
         match unmount_top(target) {
             Err(Failure { errno: Errno::BUSY, .. }) => {
                 clear_below(target, statmount)?;
                 unmount_top(target)?;
             }
             taken => taken?,
+        }
+        if !view::is_mount_root(target.parent(), target.name())? {
+            return Ok(());
         }
     }
     Err(Failure { step: "unmount the stack on", errno: Errno::BUSY })

@@ -17,13 +17,15 @@ use crate::domain::trash::TrashId;
 /// Unmounts and removes whatever in the trash is no entry of it. What cannot be cleared is in nobody's way and is
 /// tried again at the next start; how much that is, is the answer.
 pub fn clear(store: &StoreDirs) -> Outcome<u64> {
+    let mut names = copies::entries(store.trash())?;
+    names.retain(|(name, _)| !is_in_an_entry(name.to_bytes()));
+    if names.is_empty() {
+        return Ok(0);
+    }
     unmount_all(store)?;
     let mut left = 0;
-    for (name, _) in copies::entries(store.trash())? {
-        let is_entry = name.to_str().is_ok_and(|name| TrashId::parse(name).is_some());
-        if !is_entry {
-            left += removal::remove(store.trash(), &name, &|| false)?.entries;
-        }
+    for (name, _) in names {
+        left += removal::remove(store.trash(), &name, &|| false)?.entries;
     }
     Ok(left)
 }

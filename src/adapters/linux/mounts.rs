@@ -229,6 +229,9 @@ fn store_mounts(seen: Seen) -> Vec<StoreMount> {
     };
     let mut mounts: Vec<StoreMount> = seen.mounts.into_iter().filter_map(mount).collect();
     // The kernel's order differs between the two ways of asking; the same mounts give the same answer.
-    mounts.sort_by(|a, b| (&a.mount_point, &a.shown.place).cmp(&(&b.mount_point, &b.shown.place)));
+    mounts.sort_by(|a, b| {
+        let points = a.mount_point.as_os_str().cmp(b.mount_point.as_os_str());
+        points.then_with(|| a.shown.place.cmp(&b.shown.place))
+    });
     mounts
 }

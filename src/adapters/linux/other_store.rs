@@ -6,7 +6,7 @@
 //! some store (`…/copies/HANDLE`) and none shows a place in this one. It reads what the kernel and the kubelet say, and changes
 //! nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
@@ -48,15 +48,13 @@ pub fn find(store: &StoreDirs, kubelet_dir: &KubeletDir, driver_name: &str) -> O
     let view = View::table()?;
     let own = index::seen_in(&view, store.root())?;
     let View::Table(entries) = &view else { return Ok(None) };
+    let own: HashSet<&[u8]> = own.mounts.iter().map(|(mounted, _)| mounted.mount_point.as_slice()).collect();
     let mut of_pods: BTreeMap<PathBuf, Vec<&MountEntry>> = BTreeMap::new();
-    for entry in entries.values() {
+    for entry in entries.values().filter(|entry| !own.contains(entry.mount_point.as_slice())) {
         let point = path_of(&entry.mount_point);
         if TargetPath::from_mount_point(point.clone()).pod_uid(kubelet_dir).is_some() {
             of_pods.entry(point).or_default().push(entry);
         }
-    }
-    for (mounted, _) in &own.mounts {
-        of_pods.remove(&path_of(&mounted.mount_point));
     }
     for (point, stack) in of_pods {
         let Some(note) = volume_data(kubelet_dir, &point)? else { continue };

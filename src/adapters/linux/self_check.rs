@@ -11,7 +11,7 @@ use super::failure::{Failure, Outcome, Step};
 use super::other_store::{self, Strange};
 use super::store::StoreDirs;
 use super::target;
-use super::view::{MountEntry, View};
+use super::view::{self, MountEntry, View};
 use crate::domain::target::KubeletDir;
 
 /// The inode number of every btrfs subvolume's root: such a mount's root is not `/`.
@@ -102,7 +102,7 @@ pub fn check_store(path: &Path, mount_required: bool) -> Result<(), SelfCheckErr
 /// Checks the open store: a copy must be able to move into the trash by a rename.
 pub fn check_open_store(store: &StoreDirs) -> Result<(), SelfCheckError> {
     let wrong = |failure| SelfCheckError::Store { path: store.path().to_owned(), why: text(failure) };
-    let view = View::table().map_err(wrong)?;
+    let view = quick_view().map_err(wrong)?;
     let copies = view.mount_of(store.copies()).map_err(wrong)?;
     let trash = view.mount_of(store.trash()).map_err(wrong)?;
     if copies.id == trash.id {
@@ -132,7 +132,7 @@ fn check_kernel() -> Result<(), SelfCheckError> {
     if let Err(Errno::NOSYS) = opened {
         return Err(SelfCheckError::Kernel { what: "openat2" });
     }
-    match View::table().and_then(|view| view.glance(CWD, c"/")) {
+    match view::is_mount_root(CWD.as_fd(), c"/") {
         Err(Failure { errno: Errno::NOSYS, .. }) => {
             Err(SelfCheckError::Kernel { what: "STATX_ATTR_MOUNT_ROOT" })
         }
@@ -148,7 +148,7 @@ fn is_shared(directory: &Path) -> Outcome<bool> {
 /// unmounted disk's directory from the disk is the mount's root: a directory of some file system, or all of it.
 fn is_file_system_root(directory: &Path) -> Outcome<bool> {
     let open = open_directory(directory)?;
-    let view = View::table()?;
+    let view = quick_view()?;
     let is_mount_root = view.glance(open.as_fd(), c"")?.is_some_and(|glance| glance.mount_root);
     if !is_mount_root {
         return Ok(false);
@@ -161,7 +161,12 @@ fn is_file_system_root(directory: &Path) -> Outcome<bool> {
 }
 
 fn mount_of(directory: &Path) -> Outcome<MountEntry> {
-    View::table()?.mount_of(open_directory(directory)?.as_fd())
+    quick_view()?.mount_of(open_directory(directory)?.as_fd())
+}
+
+/// A start asks about single mounts, beside however many there are.
+fn quick_view() -> Outcome<View> {
+    View::quick(view::has_statmount())
 }
 
 fn open_directory(directory: &Path) -> Outcome<std::os::fd::OwnedFd> {

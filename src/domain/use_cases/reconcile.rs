@@ -1,6 +1,8 @@
 //! Making the store's records agree with the kernel: at the start, before the socket is served, and again on
 //! each tick (C15, C16, C40). It undoes what a killed publish left, and unmounts what the kubelet forgot.
 
+use std::collections::BTreeSet;
+
 use super::driver::Driver;
 use crate::domain::handle::Handle;
 use crate::domain::holds::{Makes, TargetRecord, TargetState};
@@ -22,8 +24,14 @@ impl Driver {
                 mounted.push((TargetPath::from_mount_point(mount.mount_point), mount.shown.place));
             }
         }
+        let shown: BTreeSet<(&TargetPath, Handle)> =
+            mounted.iter().filter_map(|(target, place)| Some((target, self.handle_at(place)?))).collect();
         for record in self.ports.records.targets() {
-            self.reconcile_record(&record).await;
+            // Nearly all: their mounts are there, and nobody need look again.
+            let is_shown = shown.contains(&(&record.target, record.handle.clone()));
+            if record.state != TargetState::Held || !is_shown {
+                self.reconcile_record(&record).await;
+            }
         }
         if self.ports.cluster.is_some() {
             for (target, place) in mounted {
