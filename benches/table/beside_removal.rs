@@ -31,7 +31,7 @@ pub fn section(bench: &Bench, report: &mut Report) {
     nix::unistd::sync();
     let side = field.driver_side();
     let (mut during, mut without, mut warm_up) = Default::default();
-    let half = bench.sizes.rounds.div_ceil(2);
+    let half = bench.sizes.beside_rounds.div_ceil(2);
     let take = |rounds: usize, samples: &mut Samples| {
         (0..rounds).for_each(|round| bench.runtime.block_on(publish(&side, round % VOLUMES, samples)));
     };

@@ -20,6 +20,8 @@ pub struct Sizes {
     pub removal: &'static [(usize, usize)],
     /// Files of the tree beside whose removal pods are mounted.
     pub beside_removal: usize,
+    /// Rounds without it: enough to meet what the machine does every few seconds.
+    pub beside_rounds: usize,
     /// Copies that a sweep goes over.
     pub copies: usize,
     /// PersistentVolumes beside which it does.
@@ -48,6 +50,7 @@ const FULL: Sizes = Sizes {
     statistics: &[10, 10_000, 1_000_000],
     removal: &[(10_000, 5), (100_000, 3), (1_000_000, 1)],
     beside_removal: 1_000_000,
+    beside_rounds: 20_000,
     copies: 1_000,
     volumes: &[1_000, 10_000, 100_000],
     sweeps: 5,
@@ -68,6 +71,7 @@ const QUICK: Sizes = Sizes {
     statistics: &[10, 10_000],
     removal: &[(2_000, 2), (20_000, 2)],
     beside_removal: 50_000,
+    beside_rounds: 5_000,
     copies: 200,
     volumes: &[1_000, 10_000],
     sweeps: 2,
