@@ -1,5 +1,5 @@
-//! Where the two sides meet: a temporary directory with a kubelet's directory and a store for the driver, another such
-//! directory for its limit, and foreign mounts beside them. Everything goes with it.
+//! Where the sides meet: a temporary directory with a kubelet's directory and a store for the driver, such directories for its
+//! limits, and foreign mounts beside them. Everything goes with it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -7,6 +7,11 @@ use std::time::{Duration, Instant};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 
+use crate::bare::RAW;
+use crate::steps::STEPS;
+
+/// The directories below which the driver and its limits mount.
+const KUBELETS: [&str; 3] = ["kubelet", RAW, STEPS];
 /// How long anything may take to come up.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
@@ -32,11 +37,11 @@ impl Field {
     pub fn new() -> Field {
         let root = tempfile::tempdir().expect("a directory");
         let field = Field { root };
-        for name in ["kubelet", "bare", "store", "foreign"] {
+        for name in KUBELETS.iter().chain(&["store", "foreign"]) {
             std::fs::create_dir(field.path(name)).expect(name);
         }
         // As on a node: what is mounted below the kubelet's directory propagates.
-        for name in ["kubelet", "bare"] {
+        for name in KUBELETS {
             let path = field.path(name);
             bind(&path, &path).expect("bind");
             change(&path, MsFlags::MS_SHARED);
@@ -63,7 +68,7 @@ impl Field {
 
 impl Drop for Field {
     fn drop(&mut self) {
-        for name in ["kubelet", "bare", "foreign"] {
+        for name in KUBELETS.iter().chain(&["foreign"]) {
             let _ = umount2(&self.path(name), MntFlags::MNT_DETACH);
         }
     }

@@ -39,6 +39,7 @@ mod samples;
 mod sizes;
 mod start;
 mod statistics;
+mod steps;
 mod sweep;
 mod tree;
 
@@ -74,10 +75,10 @@ const SECTIONS: [(&str, Section); 10] = [
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [mode, root] = arguments.as_slice()
+    if let [mode, kind, root] = arguments.as_slice()
         && mode == bare::ARGUMENT
     {
-        return bare::serve(Path::new(root));
+        return bare::serve(kind, Path::new(root));
     }
     // What cargo adds.
     let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
