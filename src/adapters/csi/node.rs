@@ -51,9 +51,8 @@ impl Node {
         Self { driver, about, shutdown, calls, pending: Pending::default() }
     }
 
-    /// Runs a call that changes something apart from its handler: tonic drops that when the caller goes away, and a
-    /// publish runs to its end all the same (C16). Whoever comes again finds its outcome. `lost` finds out what to answer
-    /// where the call has panicked.
+    /// Runs a call that changes something. Tonic drops its handler when the caller goes away; what has begun runs to its end all
+    /// the same (C16), and whoever comes again finds its outcome. `lost` finds out what to answer where the call has panicked.
     async fn to_its_end<T: Send + 'static>(
         &self,
         asked: Asked,
